@@ -1,0 +1,3 @@
+//! Keep or drop: assessments, protection, the decision chain.
+
+pub mod answers;
