@@ -1,2 +1,24 @@
 //! OTLP metrics on raw bytes. Pure: no I/O, no async, no clock, no unsafe code.
+//!
+//! ```text
+//! request bytes -> Walk::read -> alias of each metric -> (unknown alias: identify, summarize)
+//!                                                     -> splice(which to drop, which to annotate)
+//! ```
+//!
+//! What is kept leaves byte for byte as it came. What lies inside data points is not read.
+
+mod alias;
+pub mod companion;
+pub mod identity;
+mod malformed;
+mod splice;
+mod structure;
 pub mod summary;
+mod value;
+mod walk;
+mod wire;
+
+pub use alias::Keys;
+pub use malformed::{Fault, Malformed, Place};
+pub use splice::{Plan, Spliced, splice};
+pub use walk::{MetricRecord, Span, Walk};

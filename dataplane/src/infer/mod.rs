@@ -6,7 +6,7 @@ use crate::retain::answers::Answers;
 
 /// Names one identity in the assessments for the time of one question. Opaque to this room:
 /// a ticket whose place was given to another identity meanwhile is recognised and its answer thrown away.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ticket {
     /// Place in the assessments.
     pub slot: u32,

@@ -1,0 +1,337 @@
+//! From a request's bytes to what is sent on: walk, decide, splice. Synchronous; takes no lock when warm.
+//!
+//! ```text
+//! Walk::read -> touch every alias -> find or admit, decide -> count, ask -> splice
+//! ```
+//! A request whose structure cannot be read is refused before anything of it is counted.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use bytes::Bytes;
+use jevmetrics_api::live::{LivePolicy, Mode};
+use jevmetrics_otlp::companion::{Companion, SET_SIZE, Stamp};
+use jevmetrics_otlp::identity::{ContextAttributes, IdentityMode, identify};
+use jevmetrics_otlp::summary::{Summary, describe, summarize};
+use jevmetrics_otlp::{Keys, Malformed, Plan, Spliced, Walk, splice};
+
+use super::assessments::{Assessments, Found, Seconds, State};
+use super::decide::{Decision, Knowledge, Reason, decide};
+use super::policy::Policy;
+use super::tally::Tally;
+use crate::infer::{Item, Ticket};
+
+/// Where questions go. Both calls return at once.
+pub trait Questions: Send + Sync {
+    /// Whether an item offered now would be taken: asked before a summary is made.
+    fn wants(&self) -> bool;
+    /// Takes the item, or gives it back.
+    fn offer(&self, item: Item) -> Result<(), Item>;
+}
+
+/// The time of one request.
+#[derive(Debug, Clone, Copy)]
+pub struct Moment {
+    /// Since the process started.
+    pub seconds: Seconds,
+    /// For companions.
+    pub unix_nanos: u64,
+}
+
+/// What became of a request.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Processed {
+    /// To be sent on; `None` if all was dropped.
+    pub output: Option<Bytes>,
+    /// The mode that was in force; `None` before the first reading of the policy.
+    pub mode: Option<Mode>,
+    /// Data points received. In Reduce: kept + dropped.
+    pub received_points: u64,
+    /// Data points sent on, companions apart.
+    pub kept_points: u64,
+    /// Data points removed by policy.
+    pub dropped_points: u64,
+    /// Metrics received.
+    pub received_metrics: u64,
+    /// Metrics removed by policy.
+    pub dropped_metrics: u64,
+    /// Metrics that got companions.
+    pub annotated_metrics: u64,
+    /// Companion data points added.
+    pub companion_points: u64,
+    /// Metrics whose alias was known.
+    pub cache_hits: u64,
+    /// Drops that were not done since the second hash did not agree.
+    pub alias_collisions: u64,
+    /// By decision and reason; in Annotate, what Reduce would have done.
+    pub tally: Tally,
+}
+
+/// What the engine is made of.
+pub struct EngineParts {
+    /// Random per process.
+    pub keys: Keys,
+    /// `inference.identity`.
+    pub identity: IdentityMode,
+    /// What the model may see of a resource.
+    pub context: ContextAttributes,
+    /// `jev.collector.id`: random per process start.
+    pub collector_id: String,
+    /// The table.
+    pub assessments: Arc<Assessments>,
+    /// Where questions go.
+    pub questions: Arc<dyn Questions>,
+}
+
+/// Decides on whole requests.
+pub struct Engine {
+    parts: EngineParts,
+    policy: ArcSwapOption<Policy>,
+}
+
+/// Memory that is used again from request to request.
+#[derive(Default)]
+struct Scratch {
+    walk: Walk,
+    plan: Plan,
+    resolved: Vec<Resolved>,
+    annotated: HashSet<u32>,
+}
+
+/// What was found about one metric.
+#[derive(Clone, Copy)]
+struct Resolved {
+    found: Option<Found>,
+    ask: bool,
+    annotate: bool,
+}
+
+thread_local! {
+    /// `process` never awaits, so each thread needs one.
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+impl Engine {
+    /// An engine without a policy: it keeps everything, asks nothing and adds nothing.
+    pub fn new(parts: EngineParts) -> Self {
+        Self { parts, policy: ArcSwapOption::empty() }
+    }
+
+    /// Puts a policy in force for the requests that follow.
+    pub fn set_policy(&self, live: &LivePolicy) {
+        let generation = self.policy.load().as_ref().map_or(0, |policy| policy.generation) + 1;
+        self.policy.store(Some(Arc::new(Policy::new(live, generation))));
+    }
+
+    /// The policy in force.
+    pub fn policy(&self) -> Option<Arc<Policy>> {
+        self.policy.load_full()
+    }
+
+    /// The table.
+    pub fn assessments(&self) -> &Arc<Assessments> {
+        &self.parts.assessments
+    }
+
+    /// `jev.collector.id` of this process.
+    pub fn collector_id(&self) -> &str {
+        &self.parts.collector_id
+    }
+
+    /// Decides on one request.
+    ///
+    /// # Errors
+    /// The structure cannot be read. Nothing was counted and nothing may be sent on.
+    pub fn process(&self, request: &Bytes, now: Moment) -> Result<Processed, Malformed> {
+        SCRATCH.with_borrow_mut(|scratch| self.process_with(scratch, request, now))
+    }
+
+    fn process_with(
+        &self,
+        scratch: &mut Scratch,
+        request: &Bytes,
+        now: Moment,
+    ) -> Result<Processed, Malformed> {
+        let policy = self.policy.load();
+        scratch.walk.read(request, &self.parts.keys)?;
+        scratch.plan.reset(scratch.walk.metrics().len());
+        scratch.resolved.clear();
+        scratch.annotated.clear();
+        let assessments = &*self.parts.assessments;
+        let touched = scratch.walk.metrics().iter().fold(0, |sum, metric| sum ^ assessments.touch(metric.alias()));
+        std::hint::black_box(touched);
+
+        let mut processed = Processed::of(&scratch.walk, policy.as_ref().map(|policy| policy.mode));
+        let mut check = ScopeCheck::default();
+        for (index, metric) in scratch.walk.metrics().iter().enumerate() {
+            let found = match assessments.find(metric.alias()) {
+                Some(found) => {
+                    processed.cache_hits += 1;
+                    Some(found)
+                }
+                None => self.meet(request, &scratch.walk, index, now)?,
+            };
+            let Some(policy) = &*policy else {
+                processed.tally.add(Decision::Keep, Reason::AwaitingPolicy, metric.points());
+                scratch.resolved.push(Resolved { found, ask: false, annotate: false });
+                continue;
+            };
+            let name = metric.name(request);
+            let is_protected = match found {
+                Some(found) => assessments
+                    .is_protected(found.ticket, policy.generation, || policy.protection.covers(name)),
+                None => policy.protection.covers(name),
+            };
+            let knowledge = match found {
+                Some(found) => Assessments::knowledge(found.state, now.seconds),
+                None => self.knowledge_without_place(request, &scratch.walk, index)?,
+            };
+            let (mut decision, mut reason) = decide(is_protected, knowledge, policy.thresholds);
+            if decision == Decision::Drop {
+                let own = check.of(request, &scratch.walk, &self.parts.keys, index);
+                if found.is_none_or(|found| found.check != own) {
+                    processed.alias_collisions += 1;
+                    (decision, reason) = (Decision::Keep, Reason::AwaitingAssessment);
+                }
+            }
+            processed.tally.add(decision, reason, metric.points());
+            if decision == Decision::Drop && policy.mode == Mode::Reduce {
+                scratch.plan.drop_metric(index);
+                processed.dropped_metrics += 1;
+                processed.dropped_points += metric.points();
+            }
+            let is_assessed = matches!(knowledge, Knowledge::Assessed(_));
+            scratch.resolved.push(Resolved {
+                found,
+                ask: reason == Reason::AwaitingAssessment,
+                annotate: policy.mode == Mode::Annotate && is_assessed,
+            });
+        }
+        processed.kept_points -= processed.dropped_points;
+        self.count_and_ask(request, scratch, now);
+        self.write(request, scratch, now, &mut processed);
+        Ok(processed)
+    }
+
+    /// An alias for the first time: parses the identity and looks for a place.
+    #[cold]
+    fn meet(
+        &self,
+        request: &[u8],
+        walk: &Walk,
+        metric: usize,
+        now: Moment,
+    ) -> Result<Option<Found>, Malformed> {
+        let identity = identify(request, walk, metric, &self.parts.identity)?;
+        let record = &walk.metrics()[metric];
+        let scope_check = walk.scope_check(request, &self.parts.keys, record.scope());
+        let check = Walk::check(request, &self.parts.keys, record, scope_check);
+        Ok(self.parts.assessments.admit(record.alias(), check, identity, now.seconds, || {
+            describe(request, walk, metric).ok()
+        }))
+    }
+
+    /// The table is full: only whether the identity is valid can be said.
+    #[cold]
+    fn knowledge_without_place(
+        &self,
+        request: &[u8],
+        walk: &Walk,
+        metric: usize,
+    ) -> Result<Knowledge, Malformed> {
+        let identity = identify(request, walk, metric, &self.parts.identity)?;
+        Ok(if identity.is_ok() { Knowledge::Unknown } else { Knowledge::InvalidIdentity })
+    }
+
+    fn count_and_ask(&self, request: &[u8], scratch: &Scratch, now: Moment) {
+        let assessments = &*self.parts.assessments;
+        for (index, (metric, resolved)) in scratch.walk.metrics().iter().zip(&scratch.resolved).enumerate() {
+            let Some(found) = resolved.found else { continue };
+            assessments.count(found.ticket, metric.points(), now.seconds);
+            if resolved.ask && self.parts.questions.wants() && assessments.start_asking(found.ticket) {
+                self.ask(request, &scratch.walk, index, found.ticket);
+            }
+        }
+    }
+
+    #[cold]
+    fn ask(&self, request: &[u8], walk: &Walk, metric: usize, ticket: Ticket) {
+        let summary: Option<Summary> =
+            summarize(request, walk, metric, &self.parts.context).ok().flatten();
+        let taken = summary.is_some_and(|summary| {
+            self.parts.questions.offer(Item { ticket, summary }).is_ok()
+        });
+        if !taken {
+            self.parts.assessments.stop_asking(ticket);
+        }
+    }
+
+    fn write(&self, request: &Bytes, scratch: &mut Scratch, now: Moment, processed: &mut Processed) {
+        let models = self.parts.assessments.models();
+        let mut companions = Vec::new();
+        for (metric, resolved) in scratch.walk.metrics().iter().zip(&scratch.resolved) {
+            let (true, Some(found)) = (resolved.annotate, resolved.found) else { continue };
+            let State::Assessed { answers, model, .. } = found.state else { continue };
+            let Ok(metric_name) = std::str::from_utf8(metric.name(request)) else { continue };
+            if !scratch.annotated.insert(found.ticket.slot) {
+                continue;
+            }
+            companions.push(Companion {
+                scope: metric.scope(),
+                metric_name,
+                model: models.get(usize::from(model)).map_or("", |name| name),
+                relevance: answers.relevance.probability(),
+                redundancy: answers.redundancy.probability(),
+                keep_probability: answers.keep.probability(),
+                action: answers.action.as_str(),
+            });
+        }
+        processed.annotated_metrics = companions.len() as u64;
+        processed.companion_points = companions.len() as u64 * SET_SIZE;
+        let stamp = Stamp { collector_id: &self.parts.collector_id, time_unix_nano: now.unix_nanos };
+        processed.output = match splice(request, &scratch.walk, &mut scratch.plan, &companions, stamp) {
+            Spliced::Unchanged => Some(request.clone()),
+            Spliced::Nothing => None,
+            Spliced::Rewritten(bytes) => Some(bytes.into()),
+        };
+    }
+}
+
+impl Processed {
+    fn of(walk: &Walk, mode: Option<Mode>) -> Self {
+        Self {
+            output: None,
+            mode,
+            received_points: walk.points(),
+            kept_points: walk.points(),
+            dropped_points: 0,
+            received_metrics: walk.metrics().len() as u64,
+            dropped_metrics: 0,
+            annotated_metrics: 0,
+            companion_points: 0,
+            cache_hits: 0,
+            alias_collisions: 0,
+            tally: Tally::default(),
+        }
+    }
+}
+
+/// The second hash, with the part that a scope's metrics share computed once.
+#[derive(Default)]
+struct ScopeCheck {
+    last: Option<(u32, u64)>,
+}
+
+impl ScopeCheck {
+    fn of(&mut self, request: &[u8], walk: &Walk, keys: &Keys, metric: usize) -> u64 {
+        let record = &walk.metrics()[metric];
+        let scope_check = match self.last {
+            Some((scope, check)) if scope == record.scope() => check,
+            _ => walk.scope_check(request, keys, record.scope()),
+        };
+        self.last = Some((record.scope(), scope_check));
+        Walk::check(request, keys, record, scope_check)
+    }
+}
