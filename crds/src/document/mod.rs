@@ -1,0 +1,31 @@
+//! From YAML text to validated types: text → [`tree`] → [`fields`] → the caller's type.
+//!
+//! Invariants: every violation is found in one pass and named by the path of its field; no message
+//! contains text that was a value in the document, because any of it could be a misplaced secret
+//! (numbers and field names are shown).
+
+mod error;
+mod fields;
+mod tree;
+
+pub(crate) use error::{Problems, Read, Refused};
+pub use error::{SettingsError, Violation};
+pub(crate) use fields::Fields;
+pub(crate) use tree::Node;
+
+/// The largest document that is read: what a Kubernetes `ConfigMap` can hold.
+pub const MAX_DOCUMENT_BYTES: usize = 1 << 20;
+
+/// Reads one YAML document whose top level is a mapping.
+pub(crate) fn read<T>(
+    yaml: &str,
+    reader: impl FnOnce(&mut Fields<'_>) -> Read<T>,
+) -> Result<T, SettingsError> {
+    let node = tree::parse(yaml)?;
+    let problems = Problems::default();
+    let read = Fields::read(String::new(), node, &problems, reader);
+    problems.conclude(read)
+}
+
+#[cfg(test)]
+mod tests;
