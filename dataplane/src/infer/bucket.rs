@@ -76,7 +76,7 @@ mod tests {
     fn idle_time_saves_up_no_more_than_the_burst() {
         let start = Instant::now();
         let mut bucket = bucket(10, 2);
-        let later = start + Duration::from_secs(3600);
+        let later = start + Duration::from_hours(1);
         assert_eq!(
             [bucket.take(start), bucket.take(later), bucket.take(later)],
             [Ok(()); 3]

@@ -305,6 +305,32 @@ async fn a_refused_connection_says_why() {
     );
 }
 
+#[tokio::test]
+async fn a_failed_tls_handshake_says_why() {
+    install_crypto_provider();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream
+            .write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            .await
+            .unwrap();
+        std::future::pending::<()>().await;
+    });
+    // Not by `JevClient::new`: this machine may have no root certificates.
+    let client = JevClient {
+        http: Client::builder().tls_certs_only([]).no_proxy().build().unwrap(),
+        endpoint: endpoint(&format!("https://{address}")).unwrap(),
+        model: "m".into(),
+        timeout: PATIENT,
+        key: Some(key(KEY)),
+    };
+    let failure = failure(&client).await;
+    assert_eq!(failure.cause(), Cause::Connect);
+    assert!(failure.to_string().contains("InvalidContentType"), "{failure}");
+}
+
 #[test]
 fn base_urls_are_parsed_or_refused_without_showing_them() {
     let new = |url: &str| JevClient::new(url, "m".into(), PATIENT, None);

@@ -234,7 +234,7 @@ mod tests {
         ];
         for (trouble, change) in script {
             assert_eq!(fail(&mut cooldown, now, trouble, None), change);
-            now += Duration::from_secs(60);
+            now += Duration::from_mins(1);
         }
         assert_eq!(cooldown.succeeded(now), Some(Change::Recovered));
         assert_eq!(cooldown.succeeded(now), None);

@@ -41,7 +41,7 @@ pub struct Budget {
 /// What an asking task hands back.
 struct Asked {
     claim: Claim,
-    asked_at: Instant,
+    began: Instant,
     result: Result<Reply, Failure>,
 }
 
@@ -141,16 +141,16 @@ impl Dispatcher {
         }
     }
 
-    fn begin(&mut self, pending: Pending, asked_at: Instant) {
+    fn begin(&mut self, pending: Pending, began: Instant) {
         let ask = Arc::clone(&self.ask);
         let duration = self.stats.duration.clone();
         self.stats.requests.inc();
         self.running.spawn(async move {
             let result = ask.ask(&pending.summary).await;
-            duration.observe(now().saturating_duration_since(asked_at).as_secs_f64());
+            duration.observe(now().saturating_duration_since(began).as_secs_f64());
             Asked {
                 claim: pending.claim,
-                asked_at,
+                began,
                 result,
             }
         });
@@ -158,11 +158,7 @@ impl Dispatcher {
 
     fn settle(&mut self, joined: Result<Asked, JoinError>) {
         let now = now();
-        let Asked {
-            claim,
-            asked_at,
-            result,
-        } = match joined {
+        let Asked { claim, began, result } = match joined {
             Ok(asked) => asked,
             Err(error) => {
                 // The claim was dropped with the task, and so was its reply.
@@ -176,7 +172,7 @@ impl Dispatcher {
         };
         match result {
             Ok(reply) => {
-                self.succeeded(&reply, asked_at, now);
+                self.succeeded(&reply, began, now);
                 claim.assessed(reply.answers, &reply.model);
             }
             Err(failure) => {
@@ -184,7 +180,7 @@ impl Dispatcher {
                 if failure.cause().scope() == Scope::Instrument && !self.too_many_refused(claim.ticket()) {
                     claim.refused(failure.cause());
                 } else {
-                    self.cool_down(&failure, asked_at, now);
+                    self.cool_down(&failure, began, now);
                     claim.failed(failure.cause());
                 }
             }

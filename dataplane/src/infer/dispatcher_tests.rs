@@ -162,6 +162,7 @@ impl Bench {
     }
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "the counterpart of `bad`")]
 fn good() -> Result<Reply, Failure> {
     Ok(reply::parse(fixtures::reply().to_string().as_bytes()).unwrap())
 }

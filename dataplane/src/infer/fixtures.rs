@@ -25,7 +25,7 @@ pub(super) fn summary() -> Summary {
     }
 }
 
-/// A good reply, as TypeSafe sends it.
+/// A good reply, as the API sends it.
 pub(super) fn reply() -> Value {
     json!({
         "model": "jev-1.13.0",

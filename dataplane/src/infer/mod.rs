@@ -11,6 +11,7 @@ mod bucket;
 pub mod client;
 mod cooldown;
 mod dispatcher;
+mod error_reply;
 pub mod failure;
 pub mod questions;
 mod queue;
