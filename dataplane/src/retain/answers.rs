@@ -37,7 +37,11 @@ impl Percent {
         if !(0.0..=1.0).contains(&probability) {
             return None;
         }
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0..=100 after the check")]
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "0..=100 after the check"
+        )]
         Some(Self((probability * 100.0).round() as u8))
     }
 
