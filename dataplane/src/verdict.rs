@@ -33,3 +33,40 @@ pub enum Verdict {
         message: String,
     },
 }
+
+/// How every message about unreadable input starts; `receive` counts such verdicts by it.
+const MALFORMED: &str = "malformed protobuf: ";
+
+impl Verdict {
+    /// Not accepted now, for a reason of the transport or of downstream.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::Temporary {
+            code: Code::Unavailable,
+            message: message.into(),
+            wait: None,
+        }
+    }
+
+    /// The deadline passed; what downstream did with the request is unknown.
+    pub fn deadline_exceeded(message: impl Into<String>) -> Self {
+        Self::Temporary {
+            code: Code::DeadlineExceeded,
+            message: message.into(),
+            wait: None,
+        }
+    }
+
+    /// The structure of the request cannot be read. `place` says where and why, without quoting input.
+    pub fn malformed(place: impl std::fmt::Display) -> Self {
+        Self::Permanent {
+            code: Code::InvalidArgument,
+            message: format!("{MALFORMED}{place}"),
+        }
+    }
+
+    /// Was it made by [`Verdict::malformed`]? Downstream's own words cannot look like it: they carry
+    /// a prefix of their own.
+    pub fn is_malformed(&self) -> bool {
+        matches!(self, Self::Permanent { code: Code::InvalidArgument, message } if message.starts_with(MALFORMED))
+    }
+}

@@ -1,0 +1,72 @@
+//! OTLP/HTTP with protobuf bodies, over HTTP/1.1 or HTTP/2.
+
+use bytes::Bytes;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http::request::Parts;
+use http::{Method, Response};
+use http_body::Body;
+use tokio::time::Instant;
+
+use super::body::collect;
+use super::media_type::{self, Coding};
+use super::receiver::{Receiver, in_time};
+use super::refusal::Refusal;
+use super::reply::{self, ReplyBody};
+use super::stats::Transport;
+use super::{Handler, Request, SizeLimits, unpack};
+
+/// The path of the metrics signal.
+const METRICS_PATH: &str = "/v1/metrics";
+
+pub(super) async fn answer<H, B>(receiver: &Receiver<H>, head: &Parts, body: &mut B) -> Response<ReplyBody>
+where
+    H: Handler,
+    B: Body<Data = Bytes> + Unpin + Send,
+{
+    let stats = receiver.stats.transport(Transport::Http);
+    stats.requests.inc();
+    match read(receiver.limits, head, body).await {
+        Ok(request) => reply::http(&receiver.handle(Transport::Http, request).await),
+        Err(refusal) => {
+            stats.refused(refusal.cause());
+            reply::http_refusal(&refusal)
+        }
+    }
+}
+
+async fn read<B>(limits: SizeLimits, head: &Parts, body: &mut B) -> Result<Request, Refusal>
+where
+    B: Body<Data = Bytes> + Unpin + Send,
+{
+    let coding = read_head(head)?;
+    let packed = in_time(Instant::now(), None, collect(body, limits.max_request_bytes)).await?;
+    let wire_bytes = packed.len() as u64;
+    let body = match coding {
+        Coding::Identity if packed.len() > limits.max_unpacked_bytes => {
+            return Err(Refusal::UnpackedTooLarge {
+                limit: limits.max_unpacked_bytes,
+            });
+        }
+        Coding::Identity => packed,
+        Coding::Gzip => unpack::gunzip(packed, limits.max_unpacked_bytes).await?,
+    };
+    Ok(Request {
+        body,
+        deadline: None,
+        wire_bytes,
+    })
+}
+
+/// Everything that can be said before the body is read.
+fn read_head(head: &Parts) -> Result<Coding, Refusal> {
+    if head.uri.path() != METRICS_PATH {
+        return Err(Refusal::NotFound { path: METRICS_PATH });
+    }
+    if head.method != Method::POST {
+        return Err(Refusal::WrongMethod);
+    }
+    if !media_type::is_protobuf(head.headers.get(CONTENT_TYPE)) {
+        return Err(Refusal::UnsupportedMediaType);
+    }
+    media_type::coding(head.headers.get(CONTENT_ENCODING)).ok_or(Refusal::UnsupportedEncoding)
+}

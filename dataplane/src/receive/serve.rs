@@ -1,0 +1,267 @@
+//! Listeners and connections.
+//!
+//! ```text
+//! accept -> (maxConnections?) -> serve until age ± 10 % or stop -> graceful shutdown -> grace -> drop
+//! ```
+//!
+//! Both listeners speak both protocols, HTTP/1.1 and HTTP/2: the protocol is in the request anyway, and a
+//! sender pointed at the other port is served in place of failing in a way that is hard to read.
+//!
+//! Connections above the limit are accepted and closed at once, and counted: a sender sees a failed
+//! connection, which it repeats elsewhere or later. Left in the backlog it would wait for an answer that
+//! nobody is about to give.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::receiver::Receiver;
+use super::stats::{OpenConnection, Stats};
+use super::{Handler, SizeLimits};
+
+/// Per stream: the usual export (200 KiB to 1 MiB) arrives without waiting for a window update. HTTP/2's
+/// own default of 64 KiB costs throughput × 1.7.
+const STREAM_WINDOW: u32 = 1 << 20;
+/// Per connection: four whole streams, and the most that a connection can make us hold unread.
+const CONNECTION_WINDOW: u32 = 4 << 20;
+/// Exports at a time on one connection. Agents that fan in use tens; more than this is waiting, not work.
+const CONCURRENT_STREAMS: u32 = 256;
+/// OTLP requests carry a handful of headers; a bearer token is the largest.
+const HEADER_LIST_BYTES: u32 = 16 << 10;
+/// The time between a connection's opening and its first byte: senders speak at once.
+const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(10);
+/// HTTP/1.1 header time, which is also how long a kept-alive connection may be idle: above the SDKs' usual
+/// export interval of 60 s, so that it is not closed under a request.
+const HTTP1_HEADER_TIMEOUT: Duration = Duration::from_secs(75);
+/// HTTP/2 pings find senders that vanished without a word.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+const PING_TIMEOUT: Duration = Duration::from_secs(20);
+/// After its age a connection may finish what it has, for this long: above the longest export.
+const AGE_GRACE: Duration = Duration::from_secs(10);
+/// Out of file descriptors or memory: no use in asking the kernel at once again.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// A listener could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("{setting}: {address}: {}", in_words(source))]
+pub struct BindError {
+    setting: &'static str,
+    address: SocketAddr,
+    source: io::Error,
+}
+
+fn in_words(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "address in use".to_owned(),
+        io::ErrorKind::AddrNotAvailable => "no such address on this host".to_owned(),
+        io::ErrorKind::PermissionDenied => "not allowed to listen here".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+/// Opens a listener. `setting` names it in errors, for example `listen.grpc`.
+pub async fn bind(setting: &'static str, address: SocketAddr) -> Result<TcpListener, BindError> {
+    TcpListener::bind(address).await.map_err(|source| BindError {
+        setting,
+        address,
+        source,
+    })
+}
+
+/// Serves any number of listeners with one handler and one limit of connections.
+#[derive(Debug)]
+pub struct Server<H> {
+    receiver: Arc<Receiver<H>>,
+    places: Arc<Semaphore>,
+    connection_age: Duration,
+}
+
+impl<H> Clone for Server<H> {
+    fn clone(&self) -> Self {
+        Self {
+            receiver: Arc::clone(&self.receiver),
+            places: Arc::clone(&self.places),
+            connection_age: self.connection_age,
+        }
+    }
+}
+
+impl<H: Handler> Server<H> {
+    /// `max_connections` counts over all listeners. `connection_age` is spread by ± 10 %.
+    pub fn new(
+        handler: Arc<H>,
+        limits: SizeLimits,
+        max_connections: usize,
+        connection_age: Duration,
+        stats: Stats,
+    ) -> Self {
+        Self {
+            receiver: Arc::new(Receiver {
+                handler,
+                limits,
+                stats,
+            }),
+            places: Arc::new(Semaphore::new(max_connections.min(Semaphore::MAX_PERMITS))),
+            connection_age,
+        }
+    }
+
+    /// Serves until `stop`; then stops accepting, lets running requests finish for at most `drain`, and
+    /// returns when the last connection is closed.
+    ///
+    /// # Guarantees
+    /// Connections that are idle at `stop` are closed at once; those that are left after `drain` are dropped.
+    /// Errors of single connections and of `accept` never end it.
+    pub async fn serve(&self, listener: TcpListener, stop: CancellationToken, drain: Duration) {
+        let builder = Arc::new(connection_builder());
+        let mut connections = JoinSet::new();
+        let mut failing = false;
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                Some(_) = connections.join_next() => continue,
+                accepted = listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, _)) => {
+                    failing = false;
+                    let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+                        self.receiver.stats.refuse_connection();
+                        continue;
+                    };
+                    let connection = Connection {
+                        builder: Arc::clone(&builder),
+                        receiver: Arc::clone(&self.receiver),
+                        age: jittered(self.connection_age, getrandom::u32().unwrap_or(u32::MAX / 2)),
+                        drain,
+                        _counted: self.receiver.stats.open_connection(),
+                        _place: place,
+                    };
+                    connections.spawn(connection.serve(stream, stop.clone()));
+                }
+                Err(error) if concerns_one_connection(&error) => {}
+                Err(error) => {
+                    if !failing {
+                        tracing::warn!(%error, "cannot accept connections; trying again");
+                        failing = true;
+                    }
+                    tokio::select! {
+                        () = stop.cancelled() => break,
+                        () = tokio::time::sleep(ACCEPT_PAUSE) => {}
+                    }
+                }
+            }
+        }
+        drop(listener);
+        while connections.join_next().await.is_some() {}
+    }
+}
+
+/// The peer gave up between its SYN and our `accept`.
+fn concerns_one_connection(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::Interrupted
+    )
+}
+
+/// `age` ± 10 %: connections opened together do not end together. `random` is uniform.
+fn jittered(age: Duration, random: u32) -> Duration {
+    age.mul_f64(0.9 + 0.2 * f64::from(random) / f64::from(u32::MAX))
+}
+
+fn connection_builder() -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HTTP1_HEADER_TIMEOUT);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_concurrent_streams(CONCURRENT_STREAMS)
+        .max_header_list_size(HEADER_LIST_BYTES)
+        .keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PING_TIMEOUT);
+    builder
+}
+
+/// One accepted connection.
+struct Connection<H> {
+    builder: Arc<auto::Builder<TokioExecutor>>,
+    receiver: Arc<Receiver<H>>,
+    age: Duration,
+    drain: Duration,
+    _counted: OpenConnection,
+    _place: OwnedSemaphorePermit,
+}
+
+impl<H: Handler> Connection<H> {
+    async fn serve(self, stream: TcpStream, stop: CancellationToken) {
+        let old = tokio::time::sleep(self.age);
+        let mut old = pin!(old);
+        // Without it, half of the answers would wait for the peer's delayed acknowledgement.
+        if stream.set_nodelay(true).is_err() {
+            return;
+        }
+        tokio::select! {
+            readable = stream.readable() => if readable.is_err() { return },
+            () = tokio::time::sleep(FIRST_BYTE_TIMEOUT) => return,
+            () = &mut old => return,
+            () = stop.cancelled() => return,
+        }
+        let receiver = Arc::clone(&self.receiver);
+        let service = service_fn(move |request| {
+            let receiver = Arc::clone(&receiver);
+            async move { Ok::<_, Infallible>(receiver.answer(request).await) }
+        });
+        let mut connection = pin!(self.builder.serve_connection(TokioIo::new(stream), service));
+        // How a connection ends concerns only its sender, who knows.
+        let grace = tokio::select! {
+            _ = connection.as_mut() => return,
+            () = old => AGE_GRACE,
+            () = stop.cancelled() => self.drain,
+        };
+        connection.as_mut().graceful_shutdown();
+        tokio::select! {
+            _ = connection => {}
+            () = tokio::time::sleep(grace) => {}
+            () = after(stop.cancelled(), self.drain) => {}
+        }
+    }
+}
+
+async fn after(event: impl Future<Output = ()>, delay: Duration) {
+    event.await;
+    tokio::time::sleep(delay).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_spread_by_a_tenth_each_way() {
+        let age = Duration::from_secs(300);
+        assert_eq!(jittered(age, 0), Duration::from_secs(270));
+        assert_eq!(jittered(age, u32::MAX), Duration::from_secs(330));
+    }
+}
