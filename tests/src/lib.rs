@@ -15,7 +15,7 @@ mod listener;
 pub mod mock_jev;
 pub mod otlp;
 pub mod poll;
-//pub mod process;
+pub mod process;
 mod raw_codec;
 pub mod rpc;
 pub mod script;

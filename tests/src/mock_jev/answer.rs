@@ -6,7 +6,8 @@ use serde::ser::{Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
 use serde_json::{Map, Value, json};
 
 use super::judge::{Opinion, hash};
-use super::request::{Evaluation, Question};
+use super::question::Question;
+use super::request::Evaluation;
 
 /// Tokens of a small state, and of each short question [measured by others: 290 + 20 per noul].
 const TOKENS_FIXED: u64 = 290;

@@ -27,7 +27,7 @@ pub(super) fn distorted_text(mut reply: Value, distortion: &Distortion, seed: u6
         Distortion::Noul(id, value) => change(&mut reply, id, |answer| answer["noul"] = value.clone()),
         Distortion::BareNan(id) => change(&mut reply, id, |answer| answer["noul"] = json!(NAN)),
         Distortion::UnknownChoice(id) => {
-            change(&mut reply, id, |answer| answer["choice"] = json!("escalate"))
+            change(&mut reply, id, |answer| answer["choice"] = json!("escalate"));
         }
         Distortion::UnknownFields => {
             reply["routing"] = json!({"lane": "english", "scores": [1, 2]});

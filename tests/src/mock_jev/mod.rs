@@ -1,4 +1,4 @@
-//! A mock of TypeSafe's System One API: judges metrics by name, checks requests as strictly as the real one,
+//! A mock of `TypeSafe`'s System One API: judges metrics by name, checks requests as strictly as the real one,
 //! and can be told to fail in every way that has been seen.
 //!
 //! ```text
@@ -14,6 +14,7 @@ mod behaviour;
 mod distort;
 mod journal;
 mod judge;
+mod question;
 mod request;
 mod serve;
 #[cfg(test)]

@@ -109,11 +109,9 @@ fn texts(metadata: &MetadataMap) -> Vec<(String, String)> {
 }
 
 fn status(refusal: &Refusal) -> Status {
-    match refusal.retry_after {
-        None => Status::new(refusal.code, &refusal.message),
-        Some(_) => {
-            let details = rpc::Status::new(refusal.code, &refusal.message, refusal.retry_after);
-            Status::with_details(refusal.code, &refusal.message, details.encode_to_vec().into())
-        }
+    if refusal.retry_after.is_none() {
+        return Status::new(refusal.code, &refusal.message);
     }
+    let details = rpc::Status::new(refusal.code, &refusal.message, refusal.retry_after);
+    Status::with_details(refusal.code, &refusal.message, details.encode_to_vec().into())
 }

@@ -12,7 +12,8 @@ use crate::otlp::{DataType, request_points};
 use crate::poll;
 use crate::source::sdk::{self, Application, Transport};
 use crate::source::{
-    Generator, GrpcOptions, GrpcSender, HttpOptions, HttpSender, PartialSuccess, everything, gzip, shape_a,
+    Generator, GrpcOptions, GrpcOutcome, GrpcSender, HttpError, HttpOptions, HttpOutcome, HttpSender,
+    PartialSuccess, everything, gzip, shape_a,
 };
 
 const WITHIN: Duration = Duration::from_secs(10);
@@ -22,6 +23,23 @@ async fn both(sink: &Sink) -> (GrpcSender, HttpSender) {
         GrpcSender::connect(&sink.endpoint()).await.unwrap(),
         HttpSender::new(&sink.endpoint()).unwrap(),
     )
+}
+
+async fn plain_grpc(grpc: &GrpcSender, message: Bytes) -> GrpcOutcome {
+    grpc.send(message, &GrpcOptions::default()).await
+}
+
+async fn plain_http(http: &HttpSender, body: Bytes) -> Result<HttpOutcome, HttpError> {
+    http.send(body, &HttpOptions::default()).await
+}
+
+/// Sends until the outcome is `code`: a client may notice late that its connection has ended, and says
+/// `Cancelled` then.
+async fn code_comes(grpc: &GrpcSender, code: Code) {
+    let seen = poll::until_some("the code", WITHIN, async || {
+        (plain_grpc(grpc, Bytes::new()).await.code == code).then_some(())
+    });
+    seen.await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -65,10 +83,7 @@ async fn generated_requests_arrive_byte_for_byte_and_are_counted() {
     let (grpc, http) = both(&sink).await;
     let mut generator = Generator::new(shape_a(), 1);
     let sent: Vec<Bytes> = (0..4).map(|_| generator.next_bytes()).collect();
-    assert_eq!(
-        grpc.send(sent[0].clone(), &GrpcOptions::default()).await.code,
-        Code::Ok
-    );
+    assert_eq!(plain_grpc(&grpc, sent[0].clone()).await.code, Code::Ok);
     assert_eq!(
         grpc.send(
             sent[1].clone(),
@@ -81,13 +96,7 @@ async fn generated_requests_arrive_byte_for_byte_and_are_counted() {
         .code,
         Code::Ok
     );
-    assert_eq!(
-        http.send(sent[2].clone(), &HttpOptions::default())
-            .await
-            .unwrap()
-            .status,
-        200
-    );
+    assert_eq!(plain_http(&http, sent[2].clone()).await.unwrap().status, 200);
     let zipped = HttpOptions {
         content_encoding: Some("gzip".into()),
         ..HttpOptions::default()
@@ -114,8 +123,7 @@ async fn companions_are_counted_apart() {
     let (grpc, _) = both(&sink).await;
     let mut request = everything(1);
     "jev.metric.relevance".clone_into(&mut request.resource_metrics[0].scope_metrics[0].metrics[0].name);
-    grpc.send(request.encode_to_vec().into(), &GrpcOptions::default())
-        .await;
+    plain_grpc(&grpc, request.encode_to_vec().into()).await;
     let accepted = sink.counts().accepted;
     assert_eq!((accepted.companions.metrics, accepted.companions.points), (1, 1));
     assert_eq!(accepted.others.points, request_points(&request) as u64 - 1);
@@ -130,12 +138,12 @@ async fn every_scripted_code_reaches_the_sender_with_its_wait() {
         let mut refusal = Refusal::new(Code::from(code), StatusCode::BAD_GATEWAY, "not now");
         refusal.retry_after = wait;
         sink.script().times(2, &Answer::Refuse(refusal));
-        let outcome = grpc.send(Bytes::new(), &GrpcOptions::default()).await;
+        let outcome = plain_grpc(&grpc, Bytes::new()).await;
         assert_eq!(
             (outcome.code, outcome.message.as_str(), outcome.retry_after),
             (Code::from(code), "not now", wait)
         );
-        let outcome = http.send(Bytes::new(), &HttpOptions::default()).await.unwrap();
+        let outcome = plain_http(&http, Bytes::new()).await.unwrap();
         assert_eq!(outcome.status, 502);
         let status = outcome.rpc_status.unwrap();
         assert_eq!((status.code, status.retry_after()), (code, wait));
@@ -157,7 +165,7 @@ async fn every_scripted_http_status_and_body_reaches_the_sender() {
         sink.script()
             .once(Answer::Refuse(refusal.body(RefusalBody::Empty)));
         for body in ["<html/>", ""] {
-            let outcome = http.send(Bytes::new(), &HttpOptions::default()).await.unwrap();
+            let outcome = plain_http(&http, Bytes::new()).await.unwrap();
             assert_eq!((outcome.status, &outcome.body[..]), (status, body.as_bytes()));
             assert_eq!(outcome.rpc_status, None);
         }
@@ -176,17 +184,9 @@ async fn a_partial_success_reaches_the_sender() {
         rejected: 3,
         message: "odd".into(),
     });
+    assert_eq!(plain_grpc(&grpc, Bytes::new()).await.partial_success, expected);
     assert_eq!(
-        grpc.send(Bytes::new(), &GrpcOptions::default())
-            .await
-            .partial_success,
-        expected
-    );
-    assert_eq!(
-        http.send(Bytes::new(), &HttpOptions::default())
-            .await
-            .unwrap()
-            .partial_success,
+        plain_http(&http, Bytes::new()).await.unwrap().partial_success,
         expected
     );
     assert_eq!(sink.counts().said_rejected, 6);
@@ -203,22 +203,10 @@ async fn what_is_accepted_stays_accepted_though_the_answer_is_an_error_or_lost()
     );
     sink.script()
         .times(2, &Answer::AcceptThen(Box::new(Answer::Close)));
-    assert_eq!(
-        grpc.send(bytes.clone(), &GrpcOptions::default()).await.code,
-        Code::Unavailable
-    );
-    assert_eq!(
-        http.send(bytes.clone(), &HttpOptions::default())
-            .await
-            .unwrap()
-            .status,
-        503
-    );
-    assert_ne!(
-        grpc.send(bytes.clone(), &GrpcOptions::default()).await.code,
-        Code::Ok
-    );
-    assert!(http.send(bytes, &HttpOptions::default()).await.is_err());
+    assert_eq!(plain_grpc(&grpc, bytes.clone()).await.code, Code::Unavailable);
+    assert_eq!(plain_http(&http, bytes.clone()).await.unwrap().status, 503);
+    assert_ne!(plain_grpc(&grpc, bytes.clone()).await.code, Code::Ok);
+    assert!(plain_http(&http, bytes).await.is_err());
     assert_eq!(sink.counts().accepted.requests, 4);
     assert_eq!(sink.counts().refused.requests, 0);
 }
@@ -228,23 +216,11 @@ async fn a_closed_connection_takes_nothing_and_the_next_one_works() {
     let sink = Sink::start().await.unwrap();
     let (grpc, http) = both(&sink).await;
     sink.script().times(2, &Answer::Close);
-    assert_ne!(
-        grpc.send(Bytes::new(), &GrpcOptions::default()).await.code,
-        Code::Ok
-    );
-    assert!(http.send(Bytes::new(), &HttpOptions::default()).await.is_err());
+    assert_ne!(plain_grpc(&grpc, Bytes::new()).await.code, Code::Ok);
+    assert!(plain_http(&http, Bytes::new()).await.is_err());
     assert_eq!(sink.counts().accepted.requests, 0);
-    assert_eq!(
-        grpc.send(Bytes::new(), &GrpcOptions::default()).await.code,
-        Code::Ok
-    );
-    assert_eq!(
-        http.send(Bytes::new(), &HttpOptions::default())
-            .await
-            .unwrap()
-            .status,
-        200
-    );
+    code_comes(&grpc, Code::Ok).await;
+    assert_eq!(plain_http(&http, Bytes::new()).await.unwrap().status, 200);
 }
 
 #[tokio::test]
@@ -285,15 +261,10 @@ async fn a_request_whose_sender_leaves_during_the_delay_is_not_taken() {
     let (grpc, http) = both(&sink).await;
     sink.script()
         .once(Answer::Delay(Duration::from_millis(20), Box::new(Answer::Accept)));
-    assert_eq!(
-        grpc.send(Bytes::new(), &GrpcOptions::default()).await.code,
-        Code::Ok
-    );
-    sink.script().once(Answer::Delay(
-        Duration::from_secs(3_600),
-        Box::new(Answer::Accept),
-    ));
-    let sending = tokio::spawn(async move { http.send(Bytes::new(), &HttpOptions::default()).await });
+    assert_eq!(plain_grpc(&grpc, Bytes::new()).await.code, Code::Ok);
+    sink.script()
+        .once(Answer::Delay(Duration::from_hours(1), Box::new(Answer::Accept)));
+    let sending = tokio::spawn(async move { plain_http(&http, Bytes::new()).await });
     poll::until("the second request", WITHIN, || sink.counts().arrived == 2)
         .await
         .unwrap();
@@ -343,25 +314,13 @@ async fn what_is_no_otlp_is_refused_and_counted() {
     let (grpc, http) = both(&sink).await;
     let (broken, large) = (Bytes::from_static(&[0x0a, 0xff]), Bytes::from(vec![0; 2_000]));
     assert_eq!(
-        grpc.send(broken.clone(), &GrpcOptions::default()).await.code,
+        plain_grpc(&grpc, broken.clone()).await.code,
         Code::InvalidArgument
     );
-    assert_eq!(
-        http.send(broken, &HttpOptions::default()).await.unwrap().status,
-        400
-    );
+    assert_eq!(plain_http(&http, broken).await.unwrap().status, 400);
     assert_eq!(sink.counts().undecodable, 2);
-    assert_eq!(
-        grpc.send(large.clone(), &GrpcOptions::default()).await.code,
-        Code::OutOfRange
-    );
-    assert_eq!(
-        http.send(large.clone(), &HttpOptions::default())
-            .await
-            .unwrap()
-            .status,
-        413
-    );
+    assert_eq!(plain_grpc(&grpc, large.clone()).await.code, Code::OutOfRange);
+    assert_eq!(plain_http(&http, large.clone()).await.unwrap().status, 413);
     let zipped = HttpOptions {
         content_encoding: Some("gzip".into()),
         ..HttpOptions::default()
@@ -396,22 +355,9 @@ async fn a_stopped_sink_refuses_and_comes_back_on_its_port() {
     let sink = Sink::start().await.unwrap();
     let (grpc, http) = both(&sink).await;
     sink.stop().await;
-    assert_eq!(
-        grpc.send(Bytes::new(), &GrpcOptions::default()).await.code,
-        Code::Unavailable
-    );
-    assert!(http.send(Bytes::new(), &HttpOptions::default()).await.is_err());
+    code_comes(&grpc, Code::Unavailable).await;
+    assert!(plain_http(&http, Bytes::new()).await.is_err());
     sink.restart().await.unwrap();
-    let retried = poll::until_some("the connection", WITHIN, async || {
-        let outcome = grpc.send(Bytes::new(), &GrpcOptions::default()).await;
-        (outcome.code == Code::Ok).then_some(())
-    });
-    retried.await.unwrap();
-    assert_eq!(
-        http.send(Bytes::new(), &HttpOptions::default())
-            .await
-            .unwrap()
-            .status,
-        200
-    );
+    code_comes(&grpc, Code::Ok).await;
+    assert_eq!(plain_http(&http, Bytes::new()).await.unwrap().status, 200);
 }

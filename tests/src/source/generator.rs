@@ -93,21 +93,17 @@ impl Generator {
     }
 
     fn name(&self, index: usize) -> String {
-        let base = instrument(index).name;
-        let round = index / INSTRUMENTS.len();
-        let mut name = if self.shape.is_droppable(index) {
-            format!("{base}.{DROP_MARKER}")
-        } else {
-            base.to_owned()
-        };
-        if round > 0 {
-            name.push('.');
-            name.push_str(MODULES[(round - 1) % MODULES.len()]);
+        let mut parts = vec![instrument(index).name.to_owned()];
+        if self.shape.is_droppable(index) {
+            parts.push(DROP_MARKER.to_owned());
         }
-        if round > MODULES.len() {
-            name.push_str(&format!(".shard_{}", (round - 1) / MODULES.len()));
+        if let Some(round) = (index / INSTRUMENTS.len()).checked_sub(1) {
+            parts.push(MODULES[round % MODULES.len()].to_owned());
+            if round >= MODULES.len() {
+                parts.push(format!("shard_{}", round / MODULES.len()));
+            }
         }
-        name
+        parts.join(".")
     }
 
     fn metric(&mut self, index: usize) -> Metric {
@@ -141,7 +137,7 @@ impl Generator {
             Kind::Counter | Kind::UpDown => Data::Sum(Sum {
                 data_points: attributes
                     .into_iter()
-                    .map(|a| points::number(values, a, times, index % 3 != 0))
+                    .map(|a| points::number(values, a, times, !index.is_multiple_of(3)))
                     .collect(),
                 aggregation_temporality: temporality,
                 is_monotonic: kind == Kind::Counter,

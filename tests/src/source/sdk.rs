@@ -105,7 +105,7 @@ impl Application {
         let exporter = exporter(options)?;
         // Longer than any test: only a flush exports.
         let reader = PeriodicReader::builder(exporter)
-            .with_interval(Duration::from_secs(24 * 60 * 60))
+            .with_interval(Duration::from_hours(24))
             .build();
         let resource = Resource::builder()
             .with_service_name(options.service.clone())
