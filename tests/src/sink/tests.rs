@@ -361,3 +361,19 @@ async fn a_stopped_sink_refuses_and_comes_back_on_its_port() {
     code_comes(&grpc, Code::Ok).await;
     assert_eq!(plain_http(&http, Bytes::new()).await.unwrap().status, 200);
 }
+
+#[tokio::test]
+async fn an_application_can_be_dropped_on_an_async_thread() {
+    let sink = Sink::start().await.unwrap();
+    for transport in [Transport::Grpc, Transport::Http] {
+        let application = Application::start(sdk::Options::new(transport, &sink.endpoint()))
+            .await
+            .unwrap();
+        application.record(1);
+        drop(application);
+    }
+    // Shutting down exports for the last time.
+    poll::until("both exports", WITHIN, || sink.counts().accepted.requests == 2)
+        .await
+        .unwrap();
+}

@@ -81,7 +81,7 @@ pub const INSTRUMENTS: [(&str, u64); 5] = [
 
 const ROUTES: [&str; 3] = ["/cart", "/orders", "/orders/{id}"];
 
-/// A running application. Call [`Application::shutdown`] at the end.
+/// A running application. Dropped without [`Application::shutdown`], it is shut down in the background.
 #[derive(Debug)]
 pub struct Application {
     provider: SdkMeterProvider,
@@ -169,8 +169,19 @@ impl Application {
     /// # Errors
     /// What the SDK reports.
     pub async fn shutdown(self) -> Result<(), SdkError> {
-        // The last handle must be dropped on that thread: so all of it goes there.
-        Ok(tokio::task::spawn_blocking(move || self.provider.shutdown()).await??)
+        let provider = self.provider.clone();
+        Ok(tokio::task::spawn_blocking(move || provider.shutdown()).await??)
+    }
+}
+
+impl Drop for Application {
+    fn drop(&mut self) {
+        // Shutting down is what drops the blocking HTTP client, which must not happen on an async thread.
+        let provider = self.provider.clone();
+        std::thread::spawn(move || {
+            // An error says that it has been shut down.
+            let _ = provider.shutdown();
+        });
     }
 }
 
