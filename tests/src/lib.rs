@@ -1,1 +1,24 @@
-//! stub
+//! What tests, the demo and benchmarks put around the data plane: a mock of Jev ([`mock_jev`]), an OTLP
+//! backend that counts ([`sink`]), OTLP clients and generated metrics ([`source`]), and the data plane as a
+//! child process ([`process`]).
+//!
+//! ```text
+//! source ──OTLP──▶ process (data plane) ──OTLP──▶ sink
+//!                      └──HTTP──▶ mock_jev
+//! ```
+//!
+//! Invariants: everything listens on 127.0.0.1 at a port chosen by the kernel; nothing here knows the data
+//! plane's code, only its protocols and its settings file; what is scripted happens exactly once per entry.
+
+mod http_client;
+mod listener;
+pub mod mock_jev;
+pub mod otlp;
+pub mod poll;
+pub mod process;
+mod raw_codec;
+pub mod rpc;
+pub mod script;
+pub mod sink;
+pub mod source;
+mod truncated;

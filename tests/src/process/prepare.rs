@@ -1,0 +1,62 @@
+//! What a data plane needs before it starts: its binary, free ports, files.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+
+use super::error::{ProcessError, io_error};
+use super::settings::Listen;
+
+/// Names the binary; without it, it is looked for beside the running test.
+pub const BINARY_VARIABLE: &str = "JEVMETRICS_DATAPLANE_BIN";
+pub(super) const BINARY: &str = "jevmetrics-dataplane";
+
+/// Replaces a file as a whole: a reader sees the old or the new content.
+pub(super) fn replace(file: &Path, text: &str) -> Result<(), ProcessError> {
+    let next = file.with_extension("next");
+    std::fs::write(&next, text)
+        .and_then(|()| std::fs::rename(&next, file))
+        .map_err(io_error("cannot write a file of the data plane"))
+}
+
+/// Puts free ports where 0 stands. All are held until all are known, so they differ.
+pub(super) fn fill_ports(mut listen: Listen) -> Result<Listen, ProcessError> {
+    let mut held = Vec::new();
+    for address in [
+        &mut listen.grpc,
+        &mut listen.http,
+        &mut listen.metrics,
+        &mut listen.admin,
+    ] {
+        if address.port() == 0 {
+            let socket = TcpListener::bind(*address).map_err(io_error("cannot find a free port"))?;
+            *address = socket.local_addr().map_err(io_error("cannot find a free port"))?;
+            held.push(socket);
+        }
+    }
+    Ok(listen)
+}
+
+/// Named by the environment, or in `target/{debug,release}` which this executable is in.
+pub(super) fn find_binary() -> Result<PathBuf, ProcessError> {
+    if let Some(named) = std::env::var_os(BINARY_VARIABLE) {
+        let named = PathBuf::from(named);
+        return if named.is_file() {
+            Ok(named)
+        } else {
+            Err(ProcessError::NoBinary { looked: vec![named] })
+        };
+    }
+    let this = std::env::current_exe().map_err(io_error("cannot find this executable"))?;
+    // A test is in deps/, a benchmark or an example in a directory of its own, a binary directly in the profile's.
+    let looked: Vec<PathBuf> = this
+        .ancestors()
+        .skip(1)
+        .take(2)
+        .map(|directory| directory.join(BINARY))
+        .collect();
+    looked
+        .iter()
+        .find(|path| path.is_file())
+        .cloned()
+        .ok_or(ProcessError::NoBinary { looked })
+}
