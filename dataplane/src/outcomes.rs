@@ -9,14 +9,14 @@ use crate::retain::assessments::Assessments;
 use crate::retain::engine::Questions;
 
 /// Stores what came of a question.
-pub struct StoredOutcomes {
+pub(crate) struct StoredOutcomes {
     assessments: Arc<Assessments>,
     clock: Clock,
 }
 
 impl StoredOutcomes {
     /// Answers live from the moment at which they are stored.
-    pub fn new(assessments: Arc<Assessments>, clock: Clock) -> Self {
+    pub(crate) fn new(assessments: Arc<Assessments>, clock: Clock) -> Self {
         Self { assessments, clock }
     }
 }
