@@ -141,7 +141,7 @@ fn grpc(address: SocketAddr) -> Exporter {
 fn grpc_with(address: SocketAddr, compression: Compression, headers: HeaderSource) -> Exporter {
     let endpoint = GrpcEndpoint::parse(&address.to_string()).unwrap();
     exporter(Protocol::Grpc(
-        GrpcExporter::new(endpoint, compression, headers, PATIENCE).unwrap(),
+        GrpcExporter::new(&endpoint, compression, headers, PATIENCE).unwrap(),
     ))
     .0
 }
@@ -227,7 +227,7 @@ async fn a_grpc_request_carries_all_that_downstream_needs() {
 #[tokio::test]
 async fn grpc_statuses_become_verdicts() {
     // google.rpc.Status{details: [RetryInfo{retry_delay: 2 s}]}
-    let retry_info = "CA4aMAopdHlwZS5nb29nbGVhcGlzLmNvbS9nb29nbGUucnBjLlJldHJ5SW5mbxIECgIIAg";
+    let retry_info = "CA4aMAoodHlwZS5nb29nbGVhcGlzLmNvbS9nb29nbGUucnBjLlJldHJ5SW5mbxIECgIIAg";
     let wait = Some(Duration::from_secs(2));
     let temporary = |code, message: &str, wait| Verdict::Temporary {
         code,
@@ -336,7 +336,7 @@ async fn partial_success_is_passed_on() {
 async fn outcomes_are_counted() {
     let downstream = Downstream::start(|_| failure(&[("grpc-status", "3")])).await;
     let endpoint = GrpcEndpoint::parse(&downstream.address.to_string()).unwrap();
-    let grpc = GrpcExporter::new(endpoint, Compression::None, no_headers(), PATIENCE).unwrap();
+    let grpc = GrpcExporter::new(&endpoint, Compression::None, no_headers(), PATIENCE).unwrap();
     let (exporter, stats) = exporter(Protocol::Grpc(grpc));
     send(&exporter).await;
     assert_eq!(
@@ -543,10 +543,9 @@ async fn connections_that_say_goodbye_one_after_the_other_cost_no_request() {
         }
     });
     let exporter = grpc(address);
-    for _ in 0..3 {
+    for _ in 0..60 {
         assert_eq!(send(&exporter).await, Verdict::Accepted);
     }
-    recovers(&exporter).await;
 }
 
 /// Addresses that a test can change.

@@ -106,7 +106,7 @@ async fn gzip_is_unpacked_if_the_flag_says_so() {
 #[tokio::test]
 async fn an_oversize_message_is_refused_for_good_before_it_is_sent() {
     let (server, client, seen) = accepting().await;
-    let announced = &framed(false, &[0; 100_001])[..5];
+    let announced = &framed(false, &vec![0; 100_001])[..5];
     let answer = client
         .call(client.export().body(Frames::of(&[announced]).held()).unwrap())
         .await;
@@ -288,7 +288,7 @@ async fn the_senders_deadline_reaches_the_handler_and_ends_a_stalled_body() {
     let [None, Some(left)] = seen.lock().unwrap()[..] else {
         panic!("{seen:?}")
     };
-    assert!(left > Duration::from_secs(3_000) && left <= Duration::from_secs(3_600));
+    assert!(left > Duration::from_mins(50) && left <= Duration::from_hours(1));
 
     let stalled = Frames::of(&[&framed(false, b"metrics")[..7]]).held();
     let answer = client

@@ -93,7 +93,7 @@ impl Default for Setup {
             max_request_bytes: 100_000,
             max_unpacked_bytes: 200_000,
             max_connections: 16,
-            age: Duration::from_secs(300),
+            age: Duration::from_mins(5),
             drain: PATIENCE,
         }
     }
