@@ -790,6 +790,42 @@ async fn large_messages_travel_whole_with_and_without_compression() {
     assert_eq!(*seen.lock().unwrap(), vec![body; 4]);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn connections_that_age_under_load_lose_and_double_nothing() {
+    const SENDERS: usize = 16;
+    const EACH: usize = 150;
+    let handled = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&handled);
+    let setup = Setup {
+        age: Duration::from_millis(15),
+        ..Setup::default()
+    };
+    let server = setup
+        .start(Answer::by(move |_| {
+            let counted = Arc::clone(&counted);
+            async move {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                counted.fetch_add(1, Ordering::SeqCst);
+                Verdict::Accepted
+            }
+        }))
+        .await;
+    let exporter = Arc::new(grpc(server.address));
+    let mut senders = tokio::task::JoinSet::new();
+    for _ in 0..SENDERS {
+        let exporter = Arc::clone(&exporter);
+        senders.spawn(async move {
+            for _ in 0..EACH {
+                assert_eq!(send(&exporter).await, Verdict::Accepted);
+            }
+        });
+    }
+    while let Some(sender) = senders.join_next().await {
+        sender.unwrap();
+    }
+    assert_eq!(handled.load(Ordering::SeqCst), SENDERS * EACH);
+}
+
 #[tokio::test]
 async fn many_requests_at_once_are_each_answered() {
     let server = Setup::default().start(Answer::with(Verdict::Accepted)).await;
