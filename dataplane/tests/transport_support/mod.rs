@@ -7,6 +7,8 @@
     clippy::panic
 )]
 
+pub mod downstream;
+
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::future::Future;
