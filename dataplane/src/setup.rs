@@ -92,7 +92,7 @@ pub(crate) fn exporter(
     let protocol = match export.protocol() {
         settings::Protocol::Grpc => {
             let endpoint = GrpcEndpoint::parse(&endpoint.url()).map_err(|error| failed(&error))?;
-            let exporter = GrpcExporter::new(endpoint, compression, headers, CONNECT_TIMEOUT);
+            let exporter = GrpcExporter::new(&endpoint, compression, headers, CONNECT_TIMEOUT);
             export::Protocol::Grpc(exporter.map_err(|error| failed(&error))?)
         }
         settings::Protocol::Http => {
