@@ -34,7 +34,10 @@ fn settings_and_live_file_of_the_documents_are_accepted() {
         let text = document(path);
         let blocks = yaml_blocks(&text);
         let [settings, live] = blocks[..] else {
-            panic!("{path} has {} examples, not a settings file and a live file", blocks.len());
+            panic!(
+                "{path} has {} examples, not a settings file and a live file",
+                blocks.len()
+            );
         };
         DataPlaneSettings::from_yaml(settings).unwrap_or_else(|error| panic!("{path}: {error}"));
         LivePolicy::from_yaml(live).unwrap_or_else(|error| panic!("{path}: {error}"));
@@ -65,7 +68,9 @@ fn source_files(directory: &Path, found: &mut Vec<PathBuf>) {
 #[tokio::test]
 async fn every_metric_is_documented_and_every_documented_metric_exists() {
     let settings = SettingsFile::new(NOWHERE, NOWHERE);
-    let data_plane = DataPlane::start(Options::new(settings, Mode::Annotate)).await.unwrap();
+    let data_plane = DataPlane::start(Options::new(settings, Mode::Annotate))
+        .await
+        .unwrap();
     let (_, exposed) = data_plane.get("/metrics").await.unwrap();
     let types = exposed.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     let exposed = metric_names(&types.collect::<Vec<_>>().join("\n"));
@@ -73,15 +78,24 @@ async fn every_metric_is_documented_and_every_documented_metric_exists() {
 
     let documented = metric_names(&document("docs/operations.md"));
     let undocumented: Vec<_> = exposed.difference(&documented).collect();
-    assert!(undocumented.is_empty(), "not in docs/operations.md: {undocumented:?}");
+    assert!(
+        undocumented.is_empty(),
+        "not in docs/operations.md: {undocumented:?}"
+    );
 
     // Some show up only once they have something to show: they must at least be in the source.
     let mut files = Vec::new();
     source_files(&root().join("dataplane/src"), &mut files);
-    let source: String = files.iter().map(|path| fs::read_to_string(path).unwrap()).collect();
+    let source: String = files
+        .iter()
+        .map(|path| fs::read_to_string(path).unwrap())
+        .collect();
     let invented: Vec<_> = documented
         .difference(&exposed)
         .filter(|name| !source.contains(&format!("\"{name}\"")))
         .collect();
-    assert!(invented.is_empty(), "in docs/operations.md but nowhere else: {invented:?}");
+    assert!(
+        invented.is_empty(),
+        "in docs/operations.md but nowhere else: {invented:?}"
+    );
 }
