@@ -49,7 +49,7 @@ use crate::start_error::StartError;
 const DRAIN_MARGIN: Duration = Duration::from_secs(1);
 
 /// Runs the process to its end.
-pub fn run(args: Args) -> ExitCode {
+pub fn run(args: &Args) -> ExitCode {
     let mut random = [0; 12];
     let seeded = getrandom::fill(&mut random);
     let member = Member::new(&hostname(), random);

@@ -181,7 +181,7 @@ mod tests {
 
     fn spread(number: u64) -> u128 {
         let mix = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31) ^ number;
-        u128::from(mix(number)) << 64 | u128::from(mix(number ^ 0xabcdef))
+        u128::from(mix(number)) << 64 | u128::from(mix(number ^ 0x00ab_cdef))
     }
 
     fn place(slot: u32) -> PlaceRef {
@@ -191,12 +191,12 @@ mod tests {
     #[test]
     fn a_table_filled_to_its_size_finds_every_alias() {
         // A power of two: the highest load that the size allows.
-        let count = 1 << 17;
-        let index = Index::new(count);
-        for number in 0..count as u32 {
+        let count = 1_u32 << 17;
+        let index = Index::new(count as usize);
+        for number in 0..count {
             index.insert(spread(number.into()), number.into(), place(number), |_| true);
         }
-        let lost = (0..count as u32)
+        let lost = (0..count)
             .filter(|&number| index.find(spread(number.into())) != Some((place(number), number.into())))
             .count();
         assert_eq!(lost, 0);
