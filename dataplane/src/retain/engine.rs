@@ -28,6 +28,7 @@ pub trait Questions: Send + Sync {
     /// Whether an item offered now would be taken: asked before a summary is made.
     fn wants(&self) -> bool;
     /// Takes the item, or gives it back.
+    #[allow(clippy::result_large_err, reason = "the item moves either way")]
     fn offer(&self, item: Item) -> Result<(), Item>;
     /// Counts instruments that were not offered because nothing was wanted.
     fn count_rejected(&self, _instruments: u64) {}

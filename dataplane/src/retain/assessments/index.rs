@@ -200,7 +200,7 @@ mod tests {
             .filter(|&number| index.find(spread(number.into())) != Some((place(number), number.into())))
             .count();
         assert_eq!(lost, 0);
-        assert_eq!(index.find(spread(count as u64 + 1)), None);
+        assert_eq!(index.find(spread(u64::from(count) + 1)), None);
     }
 
     #[test]
