@@ -54,8 +54,8 @@ follow() {
         if [[ $line =~ ^\ +(Compiling|Checking|Documenting)\  ]]; then
             crates=$((crates + 1))
             if ((crates % 50 == 0)); then printf '  %d crates\n' "$crates"; fi
-        elif [[ $line =~ ^\ +(Running|Doc-tests)\ ([^\(]+) ]]; then
-            printf '  %s\n' "${BASH_REMATCH[2]}"
+        elif [[ $line =~ ^\ +Running\ (unittests\ )?([^\ ]+)\ \(.*/([^/]+)-[0-9a-f]+\)$ ]]; then
+            printf '  %s: %s\n' "${BASH_REMATCH[3]}" "${BASH_REMATCH[2]}"
         fi
     done
 }
