@@ -17,8 +17,8 @@ pub(crate) fn parse(value: &[u8]) -> Result<Duration, MalformedTimeout> {
         .iter()
         .fold(0_u64, |sum, digit| sum * 10 + u64::from(digit - b'0'));
     Ok(match unit {
-        b'H' => Duration::from_secs(number * 3_600),
-        b'M' => Duration::from_secs(number * 60),
+        b'H' => Duration::from_hours(number),
+        b'M' => Duration::from_mins(number),
         b'S' => Duration::from_secs(number),
         b'm' => Duration::from_millis(number),
         b'u' => Duration::from_micros(number),
@@ -46,13 +46,13 @@ mod tests {
     #[test]
     fn every_unit_is_read() {
         for (text, expected) in [
-            ("2H", Duration::from_secs(7_200)),
-            ("3M", Duration::from_secs(180)),
+            ("2H", Duration::from_hours(2)),
+            ("3M", Duration::from_mins(3)),
             ("4S", Duration::from_secs(4)),
             ("5m", Duration::from_millis(5)),
             ("6u", Duration::from_micros(6)),
             ("7n", Duration::from_nanos(7)),
-            ("99999999H", Duration::from_secs(99_999_999 * 3_600)),
+            ("99999999H", Duration::from_hours(99_999_999)),
             ("0m", Duration::ZERO),
         ] {
             assert_eq!(parse(text.as_bytes()), Ok(expected), "{text}");

@@ -109,7 +109,7 @@ impl Endpoint {
         let path = match (protocol, parts.path.as_str()) {
             (Protocol::Grpc, "" | "/") => "/",
             (Protocol::Grpc, _) => return Err("must have no path with protocol GRPC"),
-            (Protocol::Http, "") => "/v1/metrics",
+            (Protocol::Http, "" | "/") => "/v1/metrics",
             (Protocol::Http, path) => path,
         };
         Ok(Self {

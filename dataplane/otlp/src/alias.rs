@@ -33,7 +33,10 @@ pub struct Keys {
 impl Keys {
     /// `entropy` must come from the operating system; the check is keyed by the standard library.
     pub fn new(entropy: [u64; PARTS]) -> Self {
-        Self { seeds: entropy, check: RandomState::new() }
+        Self {
+            seeds: entropy,
+            check: RandomState::new(),
+        }
     }
 
     /// The alias hash of one part. `kind` tells apart what is not in `bytes`.

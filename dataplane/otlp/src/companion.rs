@@ -19,7 +19,9 @@ pub const SET_SIZE: u64 = 4;
 
 /// True for the names of companion gauges.
 pub fn is_companion_name(name: &[u8]) -> bool {
-    [RELEVANCE, REDUNDANCY, KEEP_PROBABILITY, RECOMMENDED_ACTION].iter().any(|own| own.as_bytes() == name)
+    [RELEVANCE, REDUNDANCY, KEEP_PROBABILITY, RECOMMENDED_ACTION]
+        .iter()
+        .any(|own| own.as_bytes() == name)
 }
 
 /// The set of companions of one instrument.
@@ -95,7 +97,9 @@ impl Gauge<'_> {
     fn point_len(&self) -> usize {
         let attributes = self.attributes.iter().flatten();
         // Time and value are nine bytes each.
-        18 + attributes.map(|(key, value)| field_len(Self::attribute_len(key, value))).sum::<usize>()
+        18 + attributes
+            .map(|(key, value)| field_len(Self::attribute_len(key, value)))
+            .sum::<usize>()
     }
 
     fn metric_len(&self) -> usize {
@@ -145,7 +149,10 @@ impl<'a> Companion<'a> {
 
     /// Bytes of the whole set within its scope.
     pub(crate) fn encoded_len(&self, stamp: Stamp<'_>) -> usize {
-        self.gauges(stamp).iter().map(|gauge| field_len(gauge.metric_len())).sum()
+        self.gauges(stamp)
+            .iter()
+            .map(|gauge| field_len(gauge.metric_len()))
+            .sum()
     }
 
     pub(crate) fn put(&self, out: &mut Vec<u8>, stamp: Stamp<'_>) {

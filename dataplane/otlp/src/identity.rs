@@ -144,8 +144,16 @@ pub fn identify(
         return Ok(Err(invalid));
     }
     canonical.byte(data_type as u8);
-    canonical.optional(data_type.has_temporality().then_some(&metric.temporality.to_le_bytes()[..]));
-    canonical.optional(data_type.has_monotonicity().then_some(&[u8::from(metric.is_monotonic)][..]));
+    canonical.optional(
+        data_type
+            .has_temporality()
+            .then_some(&metric.temporality.to_le_bytes()[..]),
+    );
+    canonical.optional(
+        data_type
+            .has_monotonicity()
+            .then_some(&[u8::from(metric.is_monotonic)][..]),
+    );
     Ok(Ok(canonical.hash()))
 }
 
@@ -222,8 +230,11 @@ impl Canonical {
             IdentityMode::Context(names) => {
                 // A resource that cannot be read safely is invalid in both modes.
                 Self::default().map(attributes, MAX_VALUE_DEPTH)?;
-                let context: Vec<Attribute<'_>> =
-                    attributes.iter().filter(|attribute| names.contains(attribute.key)).cloned().collect();
+                let context: Vec<Attribute<'_>> = attributes
+                    .iter()
+                    .filter(|attribute| names.contains(attribute.key))
+                    .cloned()
+                    .collect();
                 self.byte(2);
                 self.map(&context, MAX_VALUE_DEPTH)
             }

@@ -89,7 +89,14 @@ pub fn splice(
     if all_gone {
         return Spliced::Nothing;
     }
-    let mut writer = Writer { request, walk, plan, companions, stamp, out: Vec::with_capacity(length) };
+    let mut writer = Writer {
+        request,
+        walk,
+        plan,
+        companions,
+        stamp,
+        out: Vec::with_capacity(length),
+    };
     writer.request();
     debug_assert_eq!(writer.out.len(), length, "the plan measured what was written");
     Spliced::Rewritten(writer.out)
@@ -207,8 +214,13 @@ impl Writer<'_> {
             }
         }
         self.copy(copied, record.body.range().end);
-        let first = self.companions.partition_point(|companion| companion.scope < index);
-        for companion in self.companions[first..].iter().take_while(|companion| companion.scope == index) {
+        let first = self
+            .companions
+            .partition_point(|companion| companion.scope < index);
+        for companion in self.companions[first..]
+            .iter()
+            .take_while(|companion| companion.scope == index)
+        {
             companion.put(&mut self.out, self.stamp);
         }
     }

@@ -45,6 +45,17 @@ impl DataType {
         self == Self::Sum
     }
 
+    /// The name used in questions and pages.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Gauge => "gauge",
+            Self::Sum => "sum",
+            Self::Histogram => "histogram",
+            Self::ExponentialHistogram => "exponential_histogram",
+            Self::Summary => "summary",
+        }
+    }
+
     /// The field of a data point that holds its attributes.
     fn attributes_field(self) -> u32 {
         match self {
@@ -95,7 +106,9 @@ pub fn summarize(
     context: &ContextAttributes,
 ) -> Result<Option<Summary>, Malformed> {
     let metric = &walk.metrics[metric];
-    let Some(data_type) = metric.data_type else { return Ok(None) };
+    let Some(data_type) = metric.data_type else {
+        return Ok(None);
+    };
     let scope = &walk.scopes[metric.scope as usize];
     let (scope_name, scope_version) = scope_names(&walk.scope_parts(request, metric.scope))?;
     let resource = attributes(&walk.resource_parts(request, scope.resource), 1)?;
@@ -109,8 +122,17 @@ pub fn summarize(
         monotonic: data_type.has_monotonicity().then_some(metric.is_monotonic),
         data_points: metric.points(),
         attribute_sets: shape.sets.len() as u64,
-        attribute_keys: shape.keys.into_iter().take(MAX_ATTRIBUTE_KEYS).map(|key| cut(key.as_bytes())).collect(),
-        resource: texts(resource.iter().filter(|attribute| context.contains(attribute.key))),
+        attribute_keys: shape
+            .keys
+            .into_iter()
+            .take(MAX_ATTRIBUTE_KEYS)
+            .map(|key| cut(key.as_bytes()))
+            .collect(),
+        resource: texts(
+            resource
+                .iter()
+                .filter(|attribute| context.contains(attribute.key)),
+        ),
         scope_name: cut(scope_name),
         scope_version: cut(scope_version),
     }))
@@ -156,7 +178,9 @@ impl<'a> Shape<'a> {
         while !reader.is_at_end() {
             let Ok(key) = reader.key() else { break };
             if key.field == data_type as u32 {
-                let Ok((data, _)) = reader.bytes_field(key) else { break };
+                let Ok((data, _)) = reader.bytes_field(key) else {
+                    break;
+                };
                 shape.read_data(data, data_type.attributes_field());
             } else if reader.skip(key).is_err() {
                 break;
@@ -170,7 +194,9 @@ impl<'a> Shape<'a> {
         while !reader.is_at_end() {
             let Ok(key) = reader.key() else { break };
             if key.field == 1 {
-                let Ok((point, _)) = reader.bytes_field(key) else { break };
+                let Ok((point, _)) = reader.bytes_field(key) else {
+                    break;
+                };
                 self.read_point(point, attributes_field);
             } else if reader.skip(key).is_err() {
                 break;
@@ -190,7 +216,9 @@ impl<'a> Shape<'a> {
                 }
                 continue;
             }
-            let Ok((attribute, _)) = reader.bytes_field(key) else { return };
+            let Ok((attribute, _)) = reader.bytes_field(key) else {
+                return;
+            };
             set = set.wrapping_add(xxh3_128(attribute));
             if let Some(name) = key_of(attribute) {
                 self.keys.insert(name);

@@ -38,7 +38,10 @@ pub(crate) enum Value<'a> {
 }
 
 /// Reads the attributes in `field` of a message given in `parts`.
-pub(crate) fn attributes<'a>(parts: &[(&'a [u8], usize)], field: u32) -> Result<Vec<Attribute<'a>>, Malformed> {
+pub(crate) fn attributes<'a>(
+    parts: &[(&'a [u8], usize)],
+    field: u32,
+) -> Result<Vec<Attribute<'a>>, Malformed> {
     let mut found = Vec::new();
     for &(bytes, base) in parts {
         let mut reader = Reader::new(bytes, base, DEPTH, Place::Attribute);
@@ -57,15 +60,21 @@ pub(crate) fn attributes<'a>(parts: &[(&'a [u8], usize)], field: u32) -> Result<
 
 fn attribute<'a>(payload: (&'a [u8], usize)) -> Result<Attribute<'a>, Malformed> {
     let mut reader = Reader::new(payload.0, payload.1, DEPTH, Place::Attribute);
-    let mut attribute =
-        Attribute { key: &[], has_key_reference: false, value: Value::Absent };
+    let mut attribute = Attribute {
+        key: &[],
+        has_key_reference: false,
+        value: Value::Absent,
+    };
     let mut values = Vec::new();
     while !reader.is_at_end() {
         let key = reader.key()?;
         match key.field {
             1 => attribute.key = reader.bytes_field(key)?.0,
             2 => values.push(reader.bytes_field(key)?),
-            #[allow(clippy::cast_possible_truncation, reason = "protobuf's int32 takes the low 32 bits")]
+            #[allow(
+                clippy::cast_possible_truncation,
+                reason = "protobuf's int32 takes the low 32 bits"
+            )]
             3 => attribute.has_key_reference = reader.varint_field(key)? as i32 != 0,
             _ => reader.skip(key)?,
         }

@@ -23,9 +23,15 @@ pub struct Span {
 }
 
 impl Span {
-    #[allow(clippy::cast_possible_truncation, reason = "walk refuses requests beyond 32 bits")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "walk refuses requests beyond 32 bits"
+    )]
     fn new(start: usize, end: usize) -> Self {
-        Self { start: start as u32, end: end as u32 }
+        Self {
+            start: start as u32,
+            end: end as u32,
+        }
     }
 
     fn of(payload: (&[u8], usize)) -> Self {
@@ -155,7 +161,11 @@ impl Walk {
     pub fn read(&mut self, request: &[u8], keys: &Keys) -> Result<(), Malformed> {
         self.clear();
         if u32::try_from(request.len()).is_err() {
-            return Err(Malformed { place: Place::Request, offset: 0, fault: Fault::RequestTooLarge });
+            return Err(Malformed {
+                place: Place::Request,
+                offset: 0,
+                fault: Fault::RequestTooLarge,
+            });
         }
         let mut reader = Reader::new(request, 0, RECURSION_LIMIT, Place::Request);
         while !reader.is_at_end() {
@@ -214,7 +224,13 @@ impl Walk {
         let alias = self.part_alias(request, keys, Part::Resource, &resource, index)
             ^ keys.alias(Part::ResourceSchemaUrl, 0, &request[schema_url.range()]);
         let field = Span::new(start, end);
-        self.resources.push(ResourceRecord { field, body, resource, schema_url, scopes: scopes.clone() });
+        self.resources.push(ResourceRecord {
+            field,
+            body,
+            resource,
+            schema_url,
+            scopes: scopes.clone(),
+        });
 
         let mut has_metrics = false;
         for scope in &self.scopes[scopes.start as usize..] {
@@ -265,7 +281,14 @@ impl Walk {
         }
         let metrics = first_metric..as_u32(self.metrics.len());
         let field = Span::new(start, end);
-        let record = ScopeRecord { field, body, resource, scope, schema_url, metrics: metrics.clone() };
+        let record = ScopeRecord {
+            field,
+            body,
+            resource,
+            scope,
+            schema_url,
+            metrics: metrics.clone(),
+        };
         self.scopes.push(record);
         if metrics.is_empty() {
             structure::check_scope(&self.scope_parts(request, index))?;
@@ -307,8 +330,15 @@ impl Walk {
 
     /// The merge of a message given several times is, in protobuf, the concatenation of its encodings.
     fn merged(&self, request: &[u8], part: Part, singular: &Singular, owner: u32) -> Vec<u8> {
-        let place = if part == Part::Resource { Place::Resource } else { Place::Scope };
-        self.parts(request, place, singular, owner).iter().flat_map(|(bytes, _)| bytes.iter().copied()).collect()
+        let place = if part == Part::Resource {
+            Place::Resource
+        } else {
+            Place::Scope
+        };
+        self.parts(request, place, singular, owner)
+            .iter()
+            .flat_map(|(bytes, _)| bytes.iter().copied())
+            .collect()
     }
 
     /// Each occurrence of a singular message with its offset in the request, in order.
@@ -327,11 +357,19 @@ impl Walk {
             let of_owner = |repeat: &&(Place, u32, Span)| repeat.0 == place && repeat.1 == owner;
             parts.extend(self.repeats.iter().filter(of_owner).map(|repeat| repeat.2));
         }
-        parts.into_iter().map(|span| (&request[span.range()], span.range().start)).collect()
+        parts
+            .into_iter()
+            .map(|span| (&request[span.range()], span.range().start))
+            .collect()
     }
 
     pub(crate) fn resource_parts<'a>(&self, request: &'a [u8], resource: u32) -> Vec<(&'a [u8], usize)> {
-        self.parts(request, Place::Resource, &self.resources[resource as usize].resource, resource)
+        self.parts(
+            request,
+            Place::Resource,
+            &self.resources[resource as usize].resource,
+            resource,
+        )
     }
 
     pub(crate) fn scope_parts<'a>(&self, request: &'a [u8], scope: u32) -> Vec<(&'a [u8], usize)> {
@@ -364,7 +402,11 @@ impl Walk {
         let own = if metric.head_is_contiguous {
             keys.check(Part::Metric, metric.kind(), &request[metric.head.range()])
         } else {
-            keys.check(Part::ScatteredMetric, metric.kind(), &scattered_head(request, metric))
+            keys.check(
+                Part::ScatteredMetric,
+                metric.kind(),
+                &scattered_head(request, metric),
+            )
         };
         scope_check ^ own
     }
@@ -428,7 +470,11 @@ fn read_metric(
     metric.alias = if metric.head_is_contiguous {
         keys.alias(Part::Metric, metric.kind(), &request[metric.head.range()])
     } else {
-        keys.alias(Part::ScatteredMetric, metric.kind(), &scattered_head(request, &metric))
+        keys.alias(
+            Part::ScatteredMetric,
+            metric.kind(),
+            &scattered_head(request, &metric),
+        )
     };
     Ok(metric)
 }
@@ -456,7 +502,10 @@ fn read_data(
                 reader.bytes_field(key)?;
                 metric.points += 1;
             }
-            #[allow(clippy::cast_possible_truncation, reason = "protobuf's int32 takes the low 32 bits")]
+            #[allow(
+                clippy::cast_possible_truncation,
+                reason = "protobuf's int32 takes the low 32 bits"
+            )]
             2 if has_temporality => metric.temporality = reader.varint_field(key)? as i32,
             3 if data_type == DataType::Sum => metric.is_monotonic = reader.varint_field(key)? != 0,
             _ => reader.skip(key)?,
@@ -476,7 +525,10 @@ fn scattered_head(request: &[u8], metric: &MetricRecord) -> Vec<u8> {
 }
 
 #[inline]
-#[allow(clippy::cast_possible_truncation, reason = "fewer entries than bytes, and those fit 32 bits")]
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "fewer entries than bytes, and those fit 32 bits"
+)]
 fn as_u32(count: usize) -> u32 {
     count as u32
 }

@@ -38,7 +38,13 @@ pub(crate) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(bytes: &'a [u8], base: usize, depth: u32, place: Place) -> Self {
-        Self { bytes, position: 0, base, depth, place }
+        Self {
+            bytes,
+            position: 0,
+            base,
+            depth,
+            place,
+        }
     }
 
     #[inline]
@@ -54,7 +60,11 @@ impl<'a> Reader<'a> {
 
     #[cold]
     pub(crate) fn fail(&self, fault: Fault) -> Malformed {
-        Malformed { place: self.place, offset: self.offset(), fault }
+        Malformed {
+            place: self.place,
+            offset: self.offset(),
+            fault,
+        }
     }
 
     #[inline]
@@ -139,7 +149,13 @@ impl<'a> Reader<'a> {
             return Err(self.fail(Fault::NestedTooDeep));
         }
         let (bytes, base) = self.length_delimited()?;
-        Ok(Reader { bytes, position: 0, base, depth: self.depth - 1, place })
+        Ok(Reader {
+            bytes,
+            position: 0,
+            base,
+            depth: self.depth - 1,
+            place,
+        })
     }
 
     pub(crate) fn varint_field(&mut self, key: Key) -> Result<u64, Malformed> {
@@ -160,7 +176,11 @@ impl<'a> Reader<'a> {
 
     #[inline]
     fn expect(&self, key: Key, wire_type: WireType) -> Result<(), Malformed> {
-        if key.wire_type == wire_type { Ok(()) } else { Err(self.fail(Fault::WrongWireType { field: key.field })) }
+        if key.wire_type == wire_type {
+            Ok(())
+        } else {
+            Err(self.fail(Fault::WrongWireType { field: key.field }))
+        }
     }
 
     /// Skips a field that we do not read.
@@ -245,8 +265,14 @@ mod tests {
         let longest = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
         assert_eq!(reader(&longest).varint().unwrap(), u64::MAX);
         let overflowing = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02];
-        assert_eq!(reader(&overflowing).varint().unwrap_err().fault, Fault::VarintTooLong);
-        assert_eq!(reader(&[0x80; 11]).varint().unwrap_err().fault, Fault::VarintTooLong);
+        assert_eq!(
+            reader(&overflowing).varint().unwrap_err().fault,
+            Fault::VarintTooLong
+        );
+        assert_eq!(
+            reader(&[0x80; 11]).varint().unwrap_err().fault,
+            Fault::VarintTooLong
+        );
         assert_eq!(reader(&[0x80; 3]).varint().unwrap_err().fault, Fault::Truncated);
     }
 

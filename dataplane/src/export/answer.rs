@@ -100,16 +100,12 @@ fn percent_decoded(mut text: &[u8]) -> String {
         let escaped = rest
             .first_chunk::<2>()
             .and_then(|digits| Some((hex(digits[0])? << 4) | hex(digits[1])?));
-        match escaped.filter(|_| byte == b'%') {
-            Some(byte) => {
-                decoded.push(byte);
-                text = &rest[2..];
-            }
-            None => {
-                decoded.push(byte);
-                text = rest;
-            }
-        }
+        let (byte, rest) = match escaped {
+            Some(escaped) if byte == b'%' => (escaped, &rest[2..]),
+            _ => (byte, rest),
+        };
+        decoded.push(byte);
+        text = rest;
     }
     String::from_utf8_lossy(&decoded).into_owned()
 }

@@ -32,8 +32,8 @@ pub struct GrpcExporter {
 /// What is known of a request that was not answered.
 #[derive(Debug, PartialEq, Eq)]
 enum Fate {
-    /// It never left this process, for its connection was over.
-    Unsent,
+    /// Its connection is over and took it no more: it never left, or a goodbye did not reach its stream.
+    Gone,
     /// Downstream says that it did not look at it.
     Refused,
     /// Anything may have happened to it.
@@ -43,13 +43,13 @@ enum Fate {
 impl GrpcExporter {
     /// Finds addresses by the system's resolver.
     pub fn new(
-        endpoint: GrpcEndpoint,
+        endpoint: &GrpcEndpoint,
         compression: Compression,
         headers: HeaderSource,
         connect_timeout: Duration,
     ) -> Result<Self, EndpointError> {
         let resolver = Arc::new(endpoint.clone());
-        Self::with_resolver(&endpoint, resolver, compression, headers, connect_timeout)
+        Self::with_resolver(endpoint, resolver, compression, headers, connect_timeout)
     }
 
     /// Finds addresses by `resolver`; `endpoint` only names downstream in requests.
@@ -92,12 +92,12 @@ impl GrpcExporter {
         }
     }
 
-    /// Sends until something is known: a request that never left goes to the next connection, one that was
-    /// refused unseen goes once more.
+    /// Sends until something is known: a request that its connection took no more goes to the next one (each
+    /// such connection is left, so this ends), one that was refused unseen goes once more.
     async fn deliver(&self, packed: &Packed, deadline: Instant) -> Verdict {
         let mut avoid = None;
         let mut refused = false;
-        let mut unsent = 0;
+        let mut gone = 0;
         loop {
             let mut lease = match self.pool.lease(avoid).await {
                 Ok(lease) => lease,
@@ -109,10 +109,10 @@ impl GrpcExporter {
             };
             avoid = Some(lease.attempt);
             let again = match fate {
-                Fate::Unsent => {
-                    unsent += 1;
+                Fate::Gone => {
+                    gone += 1;
                     self.pool.ended(lease.attempt);
-                    unsent <= MAX_LANES
+                    gone <= MAX_LANES
                 }
                 Fate::Refused => !std::mem::replace(&mut refused, true),
                 Fate::Unknown => false,
@@ -129,14 +129,10 @@ impl GrpcExporter {
         packed: &Packed,
         deadline: Instant,
     ) -> Result<Verdict, (Fate, String)> {
-        let response = match lease
-            .sender
-            .try_send_request(self.request(packed, deadline))
-            .await
-        {
+        let response = match lease.send(self.request(packed, deadline)).await {
             Ok(response) => response,
             Err(failed) if failed.message().is_some() => {
-                return Err((Fate::Unsent, root_cause(failed.error())));
+                return Err((Fate::Gone, root_cause(failed.error())));
             }
             Err(failed) => return Err((fate(failed.error()), root_cause(failed.error()))),
         };
@@ -168,13 +164,16 @@ impl GrpcExporter {
 fn fate(error: &hyper::Error) -> Fate {
     let mut source = error.source();
     while let Some(cause) = source {
-        if let Some(cause) = cause.downcast_ref::<h2::Error>() {
-            let refused = cause.is_reset() && cause.reason() == Some(h2::Reason::REFUSED_STREAM);
-            return if cause.is_remote() && (refused || cause.is_go_away()) {
-                Fate::Refused
-            } else {
-                Fate::Unknown
-            };
+        if let Some(cause) = cause
+            .downcast_ref::<h2::Error>()
+            .filter(|cause| cause.is_remote())
+        {
+            if cause.is_go_away() {
+                return Fate::Gone;
+            }
+            if cause.is_reset() && cause.reason() == Some(h2::Reason::REFUSED_STREAM) {
+                return Fate::Refused;
+            }
         }
         source = cause.source();
     }

@@ -46,7 +46,7 @@ pub struct HttpExporter {
 }
 
 impl HttpExporter {
-    /// `endpoint` is a base URL, to which `/v1/metrics` is added, or ends in it.
+    /// `endpoint` is taken as it is; without a path, `/v1/metrics` is meant.
     pub fn new(
         endpoint: &str,
         compression: Compression,
@@ -103,10 +103,8 @@ fn metrics_url(endpoint: &str) -> Option<Url> {
     if url.query().is_some() || !url.username().is_empty() || url.password().is_some() {
         return None;
     }
-    let path = url.path().trim_end_matches('/');
-    if !path.ends_with(METRICS_PATH) {
-        let path = format!("{path}{METRICS_PATH}");
-        url.set_path(&path);
+    if url.path() == "/" {
+        url.set_path(METRICS_PATH);
     }
     Some(url)
 }
@@ -163,7 +161,7 @@ mod tests {
         for (endpoint, url) in [
             ("http://downstream:4318", "http://downstream:4318/v1/metrics"),
             ("http://downstream:4318/", "http://downstream:4318/v1/metrics"),
-            ("https://downstream/otlp", "https://downstream/otlp/v1/metrics"),
+            ("https://downstream/otlp", "https://downstream/otlp"),
             (
                 "http://downstream/otlp/v1/metrics",
                 "http://downstream/otlp/v1/metrics",

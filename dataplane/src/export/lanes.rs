@@ -23,7 +23,7 @@ pub(super) const MAX_LANES: usize = 16;
 const RESOLVE_INTERVAL: Duration = Duration::from_secs(30);
 /// But never more often than this.
 const RESOLVE_PAUSE: Duration = Duration::from_secs(1);
-/// A connection that ended sooner than this is counted as a failure to connect.
+/// A connection that ended sooner than this, and without any answer, is counted as a failure to connect.
 const SHORT_LIFE: Duration = Duration::from_secs(5);
 /// The first failure is tried again at once, the second after this, doubling.
 const FIRST_BACKOFF: Duration = Duration::from_millis(100);
@@ -34,6 +34,8 @@ const LAST_BACKOFF: Duration = Duration::from_secs(5);
 pub(super) trait Carrier: Clone {
     /// False once the connection is known to be over.
     fn is_open(&self) -> bool;
+    /// True once a request was answered on it.
+    fn has_served(&self) -> bool;
 }
 
 #[derive(Debug)]
@@ -77,7 +79,7 @@ pub(super) enum Next<C> {
 /// All lanes of one endpoint.
 #[derive(Debug)]
 pub(super) struct Lanes<C> {
-    lanes: Vec<Lane<C>>,
+    places: Vec<Lane<C>>,
     attempts: u64,
     turn: usize,
     resolving: bool,
@@ -89,7 +91,7 @@ pub(super) struct Lanes<C> {
 impl<C: Carrier> Lanes<C> {
     pub(super) fn new() -> Self {
         Self {
-            lanes: Vec::new(),
+            places: Vec::new(),
             attempts: 0,
             turn: 0,
             resolving: false,
@@ -112,7 +114,7 @@ impl<C: Carrier> Lanes<C> {
 
     fn due(&mut self, now: Instant) -> Vec<(u64, SocketAddr)> {
         let mut connect = Vec::new();
-        for lane in &mut self.lanes {
+        for lane in &mut self.places {
             if matches!(lane.state, State::Idle) && lane.not_before.is_none_or(|at| at <= now) {
                 self.attempts += 1;
                 lane.attempt = self.attempts;
@@ -125,9 +127,9 @@ impl<C: Carrier> Lanes<C> {
 
     fn next(&mut self, avoid: Option<u64>) -> Next<C> {
         let mut last_choice = None;
-        for step in 0..self.lanes.len() {
-            let place = (self.turn + step) % self.lanes.len();
-            let lane = &self.lanes[place];
+        for step in 0..self.places.len() {
+            let place = (self.turn + step) % self.places.len();
+            let lane = &self.places[place];
             let State::Ready { carrier, .. } = &lane.state else {
                 continue;
             };
@@ -146,15 +148,15 @@ impl<C: Carrier> Lanes<C> {
             return choice;
         }
         let connecting = self
-            .lanes
+            .places
             .iter()
             .any(|lane| matches!(lane.state, State::Connecting));
         match last_choice {
             Some(choice) => choice,
-            None if connecting || (self.lanes.is_empty() && self.resolving) => Next::Wait,
+            None if connecting || (self.places.is_empty() && self.resolving) => Next::Wait,
             // Its end is known to the carrier, and about to be known here.
             None if self
-                .lanes
+                .places
                 .iter()
                 .any(|lane| matches!(lane.state, State::Ready { .. })) =>
             {
@@ -170,7 +172,7 @@ impl<C: Carrier> Lanes<C> {
         self.resolved_at = Some(now);
         self.resolve_at = Some(now + RESOLVE_INTERVAL);
         let mut seen = HashSet::new();
-        let known: HashSet<SocketAddr> = self.lanes.iter().map(|lane| lane.address).collect();
+        let known: HashSet<SocketAddr> = self.places.iter().map(|lane| lane.address).collect();
         let (mut chosen, new): (Vec<_>, Vec<_>) = addresses
             .into_iter()
             .filter(|address| seen.insert(*address))
@@ -178,7 +180,7 @@ impl<C: Carrier> Lanes<C> {
         chosen.extend(new);
         chosen.truncate(MAX_LANES);
         let each = PER_ADDRESS.min(MAX_LANES / chosen.len().max(1));
-        let mut old = std::mem::take(&mut self.lanes);
+        let mut old = std::mem::take(&mut self.places);
         for address in (0..each).flat_map(|_| chosen.iter().copied()) {
             let kept = old.iter().position(|lane| lane.address == address);
             let new = || Lane {
@@ -188,7 +190,7 @@ impl<C: Carrier> Lanes<C> {
                 failures: 0,
                 not_before: None,
             };
-            self.lanes.push(kept.map_or_else(new, |place| old.remove(place)));
+            self.places.push(kept.map_or_else(new, |place| old.remove(place)));
         }
     }
 
@@ -197,7 +199,7 @@ impl<C: Carrier> Lanes<C> {
         self.resolving = false;
         self.resolved_at = Some(now);
         self.resolve_at = Some(now + RESOLVE_PAUSE);
-        if self.lanes.is_empty() {
+        if self.places.is_empty() {
             self.last_error = error;
         }
     }
@@ -227,11 +229,12 @@ impl<C: Carrier> Lanes<C> {
     /// The connection takes no more requests.
     pub(super) fn ended(&mut self, attempt: u64, now: Instant, random: u32) {
         let Some(lane) = self.lane(attempt) else { return };
-        let State::Ready { since, .. } = lane.state else {
+        let State::Ready { carrier, since } = &lane.state else {
             return;
         };
+        let failed = !carrier.has_served() && now.duration_since(*since) < SHORT_LIFE;
         lane.state = State::Idle;
-        if now.duration_since(since) < SHORT_LIFE {
+        if failed {
             lane.fail(now, random);
         } else {
             lane.failures = 0;
@@ -242,7 +245,7 @@ impl<C: Carrier> Lanes<C> {
     }
 
     fn lane(&mut self, attempt: u64) -> Option<&mut Lane<C>> {
-        self.lanes.iter_mut().find(|lane| lane.attempt == attempt)
+        self.places.iter_mut().find(|lane| lane.attempt == attempt)
     }
 
     fn resolve_soon(&mut self, now: Instant) {
@@ -283,6 +286,10 @@ mod tests {
     impl Carrier for Fake {
         fn is_open(&self) -> bool {
             self.0.get()
+        }
+
+        fn has_served(&self) -> bool {
+            false
         }
     }
 
@@ -334,7 +341,7 @@ mod tests {
     fn there_are_never_more_lanes_than_allowed() {
         let now = Instant::now();
         for (count, expected) in [(1, 2), (8, 16), (9, 9), (16, 16), (200, 16)] {
-            assert_eq!(started(count, now).lanes.len(), expected);
+            assert_eq!(started(count, now).places.len(), expected);
         }
     }
 
@@ -397,7 +404,7 @@ mod tests {
         lanes.ended(old, now, 0);
         assert!(
             lanes
-                .lanes
+                .places
                 .iter()
                 .all(|lane| matches!(lane.state, State::Ready { .. }))
         );
@@ -409,7 +416,7 @@ mod tests {
         let mut lanes = started(2, now);
         lanes.resolved(vec![address(1), address(7)], now);
         let kept = lanes
-            .lanes
+            .places
             .iter()
             .filter(|lane| matches!(lane.state, State::Ready { .. }));
         assert_eq!(

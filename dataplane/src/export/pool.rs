@@ -6,12 +6,16 @@
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
 use bytes::buf::Chain;
+use http::{Request, Response};
 use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::client::conn::TrySendError;
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::TcpStream;
@@ -32,9 +36,20 @@ const PING_TIMEOUT: Duration = Duration::from_secs(5);
 /// Names are resolved within this time or not at all.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-impl Carrier for SendRequest<RequestBody> {
+/// The sending end of one connection.
+#[derive(Clone)]
+pub(super) struct Sender {
+    requests: SendRequest<RequestBody>,
+    served: Arc<AtomicBool>,
+}
+
+impl Carrier for Sender {
     fn is_open(&self) -> bool {
-        !self.is_closed()
+        !self.requests.is_closed()
+    }
+
+    fn has_served(&self) -> bool {
+        self.served.load(Ordering::Relaxed)
     }
 }
 
@@ -42,14 +57,31 @@ impl Carrier for SendRequest<RequestBody> {
 pub(super) struct Lease {
     /// Names the connection in [`Pool::ended`].
     pub(super) attempt: u64,
-    pub(super) sender: SendRequest<RequestBody>,
+    sender: Sender,
 }
+
+impl Lease {
+    /// Sends a request and waits for the head of its answer.
+    pub(super) async fn send(
+        &mut self,
+        request: Request<RequestBody>,
+    ) -> Result<Response<Incoming>, Failure> {
+        let response = self.sender.requests.try_send_request(request).await;
+        if response.is_ok() {
+            self.sender.served.store(true, Ordering::Relaxed);
+        }
+        response
+    }
+}
+
+/// Carries the request if it never left.
+pub(super) type Failure = TrySendError<Request<RequestBody>>;
 
 /// All connections to one endpoint.
 pub(super) struct Pool(Arc<Shared>);
 
 struct Shared {
-    lanes: Mutex<Lanes<SendRequest<RequestBody>>>,
+    lanes: Mutex<Lanes<Sender>>,
     changed: Notify,
     resolver: Arc<dyn Resolve>,
     connect_timeout: Duration,
@@ -100,7 +132,7 @@ impl Pool {
 }
 
 impl Shared {
-    fn lanes(&self) -> MutexGuard<'_, Lanes<SendRequest<RequestBody>>> {
+    fn lanes(&self) -> MutexGuard<'_, Lanes<Sender>> {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -136,7 +168,11 @@ async fn connect(pool: Weak<Shared>, attempt: u64, address: SocketAddr) {
     let opened = timeout(connect_timeout, open(address)).await;
     let Some(shared) = pool.upgrade() else { return };
     let error = match opened {
-        Ok(Ok((sender, connection))) => {
+        Ok(Ok((requests, connection))) => {
+            let sender = Sender {
+                requests,
+                served: Arc::default(),
+            };
             let wanted = shared.lanes().connected(attempt, sender, Instant::now());
             shared.changed.notify_waiters();
             drop(shared);

@@ -102,6 +102,11 @@ impl Stats {
         self.0.duration.observe(took.as_secs_f64());
     }
 
+    /// Bytes of all requests so far, as they went over the wire.
+    pub fn bytes(&self) -> u64 {
+        self.0.bytes.get()
+    }
+
     /// Requests with this outcome so far.
     pub fn requests(&self, outcome: Outcome) -> u64 {
         self.0.requests[outcome as usize].get()

@@ -6,7 +6,7 @@
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use jevmetrics_otlp::summary::{DataType, Summary};
+use jevmetrics_otlp::summary::Summary;
 
 use crate::retain::answers::Action;
 
@@ -204,7 +204,7 @@ impl<'a> State<'a> {
                 name: &summary.name,
                 description: &summary.description,
                 unit: &summary.unit,
-                r#type: data_type(summary.data_type),
+                r#type: summary.data_type.as_str(),
                 temporality: summary.temporality.and_then(temporality),
                 monotonic: summary.monotonic,
                 data_points: summary.data_points,
@@ -217,16 +217,6 @@ impl<'a> State<'a> {
                 version: &summary.scope_version,
             },
         }
-    }
-}
-
-fn data_type(data_type: DataType) -> &'static str {
-    match data_type {
-        DataType::Gauge => "gauge",
-        DataType::Sum => "sum",
-        DataType::Histogram => "histogram",
-        DataType::ExponentialHistogram => "exponential_histogram",
-        DataType::Summary => "summary",
     }
 }
 
@@ -285,6 +275,8 @@ impl Serialize for Criteria {
 #[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use serde_json::Value;
+
+    use jevmetrics_otlp::summary::DataType;
 
     use super::*;
     use crate::infer::fixtures;

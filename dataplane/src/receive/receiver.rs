@@ -53,22 +53,18 @@ impl<H: Handler> Receiver<H> {
         let stats = self.stats.transport(transport);
         stats.bytes.inc_by(request.wire_bytes);
         stats.unpacked_bytes.inc_by(request.body.len() as u64);
-        match recover(self.handler.handle(request)).await {
-            Some(verdict) => {
-                if verdict.is_malformed() {
-                    stats.refused(Cause::MalformedProtobuf);
-                }
-                verdict
-            }
-            None => {
-                stats.refused(Cause::Panic);
-                tracing::error!("a request ended in a panic; its sender was told INTERNAL");
-                Verdict::Permanent {
-                    code: Code::Internal,
-                    message: "internal fault".to_owned(),
-                }
-            }
+        let Some(verdict) = recover(self.handler.handle(request)).await else {
+            stats.refused(Cause::Panic);
+            tracing::error!("a request ended in a panic; its sender was told INTERNAL");
+            return Verdict::Permanent {
+                code: Code::Internal,
+                message: "internal fault".to_owned(),
+            };
+        };
+        if verdict.is_malformed() {
+            stats.refused(Cause::MalformedProtobuf);
         }
+        verdict
     }
 }
 

@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn ages_are_spread_by_a_tenth_each_way() {
-        let age = Duration::from_secs(300);
+        let age = Duration::from_mins(5);
         assert_eq!(jittered(age, 0), Duration::from_secs(270));
         assert_eq!(jittered(age, u32::MAX), Duration::from_secs(330));
     }

@@ -187,6 +187,15 @@ impl Stats {
         self.transport(transport).requests.get()
     }
 
+    /// Unpacked bytes of all requests so far.
+    pub fn unpacked_bytes(&self) -> u64 {
+        self.0
+            .transports
+            .iter()
+            .map(|transport| transport.unpacked_bytes.get())
+            .sum()
+    }
+
     /// Connections closed at once so far because too many were open.
     pub fn refused_connections(&self) -> u64 {
         self.0.refused_connections.get()

@@ -93,8 +93,10 @@ impl Thresholds {
 
     /// Whole percents; `None` unless drop ≤ keep ≤ 100.
     pub fn new(keep_percent: u8, drop_percent: u8) -> Option<Self> {
-        (drop_percent <= keep_percent && keep_percent <= 100)
-            .then_some(Self { keep: keep_percent, drop: drop_percent })
+        (drop_percent <= keep_percent && keep_percent <= 100).then_some(Self {
+            keep: keep_percent,
+            drop: drop_percent,
+        })
     }
 }
 
@@ -128,10 +130,30 @@ mod tests {
         let thresholds = Thresholds::new(70, 30).unwrap();
         let table = [
             (true, assessed(0), Decision::Keep, Reason::Protected),
-            (true, Knowledge::InvalidIdentity, Decision::Keep, Reason::Protected),
-            (false, Knowledge::InvalidIdentity, Decision::Keep, Reason::InvalidIdentity),
-            (false, Knowledge::Unassessable, Decision::Keep, Reason::Unassessable),
-            (false, Knowledge::Unknown, Decision::Keep, Reason::AwaitingAssessment),
+            (
+                true,
+                Knowledge::InvalidIdentity,
+                Decision::Keep,
+                Reason::Protected,
+            ),
+            (
+                false,
+                Knowledge::InvalidIdentity,
+                Decision::Keep,
+                Reason::InvalidIdentity,
+            ),
+            (
+                false,
+                Knowledge::Unassessable,
+                Decision::Keep,
+                Reason::Unassessable,
+            ),
+            (
+                false,
+                Knowledge::Unknown,
+                Decision::Keep,
+                Reason::AwaitingAssessment,
+            ),
             (false, assessed(100), Decision::Keep, Reason::CachedScore),
             (false, assessed(70), Decision::Keep, Reason::CachedScore),
             (false, assessed(69), Decision::Keep, Reason::Uncertain),
@@ -140,15 +162,25 @@ mod tests {
             (false, assessed(0), Decision::Drop, Reason::CachedScore),
         ];
         for (is_protected, knowledge, decision, reason) in table {
-            assert_eq!(decide(is_protected, knowledge, thresholds), (decision, reason), "{knowledge:?}");
+            assert_eq!(
+                decide(is_protected, knowledge, thresholds),
+                (decision, reason),
+                "{knowledge:?}"
+            );
         }
     }
 
     #[test]
     fn with_equal_thresholds_a_score_on_the_boundary_is_kept() {
         let thresholds = Thresholds::new(50, 50).unwrap();
-        assert_eq!(decide(false, assessed(50), thresholds), (Decision::Keep, Reason::CachedScore));
-        assert_eq!(decide(false, assessed(49), thresholds), (Decision::Drop, Reason::CachedScore));
+        assert_eq!(
+            decide(false, assessed(50), thresholds),
+            (Decision::Keep, Reason::CachedScore)
+        );
+        assert_eq!(
+            decide(false, assessed(49), thresholds),
+            (Decision::Drop, Reason::CachedScore)
+        );
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub trait Questions: Send + Sync {
     fn wants(&self) -> bool;
     /// Takes the item, or gives it back.
     fn offer(&self, item: Item) -> Result<(), Item>;
+    /// Counts instruments that were not offered because nothing was wanted.
+    fn count_rejected(&self, _instruments: u64) {}
 }
 
 /// The time of one request.
@@ -116,7 +118,10 @@ thread_local! {
 impl Engine {
     /// An engine without a policy: it keeps everything, asks nothing and adds nothing.
     pub fn new(parts: EngineParts) -> Self {
-        Self { parts, policy: ArcSwapOption::empty() }
+        Self {
+            parts,
+            policy: ArcSwapOption::empty(),
+        }
     }
 
     /// Puts a policy in force for the requests that follow.
@@ -160,7 +165,11 @@ impl Engine {
         scratch.resolved.clear();
         scratch.annotated.clear();
         let assessments = &*self.parts.assessments;
-        let touched = scratch.walk.metrics().iter().fold(0, |sum, metric| sum ^ assessments.touch(metric.alias()));
+        let touched = scratch
+            .walk
+            .metrics()
+            .iter()
+            .fold(0, |sum, metric| sum ^ assessments.touch(metric.alias()));
         std::hint::black_box(touched);
 
         let mut processed = Processed::of(&scratch.walk, policy.as_ref().map(|policy| policy.mode));
@@ -174,8 +183,14 @@ impl Engine {
                 None => self.meet(request, &scratch.walk, index, now)?,
             };
             let Some(policy) = &*policy else {
-                processed.tally.add(Decision::Keep, Reason::AwaitingPolicy, metric.points());
-                scratch.resolved.push(Resolved { found, ask: false, annotate: false });
+                processed
+                    .tally
+                    .add(Decision::Keep, Reason::AwaitingPolicy, metric.points());
+                scratch.resolved.push(Resolved {
+                    found,
+                    ask: false,
+                    annotate: false,
+                });
                 continue;
             };
             let name = metric.name(request);
@@ -228,9 +243,12 @@ impl Engine {
         let record = &walk.metrics()[metric];
         let scope_check = walk.scope_check(request, &self.parts.keys, record.scope());
         let check = Walk::check(request, &self.parts.keys, record, scope_check);
-        Ok(self.parts.assessments.admit(record.alias(), check, identity, now.seconds, || {
-            describe(request, walk, metric).ok()
-        }))
+        Ok(self
+            .parts
+            .assessments
+            .admit(record.alias(), check, identity, now.seconds, || {
+                describe(request, walk, metric).ok()
+            }))
     }
 
     /// The table is full: only whether the identity is valid can be said.
@@ -242,27 +260,40 @@ impl Engine {
         metric: usize,
     ) -> Result<Knowledge, Malformed> {
         let identity = identify(request, walk, metric, &self.parts.identity)?;
-        Ok(if identity.is_ok() { Knowledge::Unknown } else { Knowledge::InvalidIdentity })
+        Ok(if identity.is_ok() {
+            Knowledge::Unknown
+        } else {
+            Knowledge::InvalidIdentity
+        })
     }
 
     fn count_and_ask(&self, request: &[u8], scratch: &Scratch, now: Moment) {
         let assessments = &*self.parts.assessments;
+        let mut rejected = 0;
         for (index, (metric, resolved)) in scratch.walk.metrics().iter().zip(&scratch.resolved).enumerate() {
             let Some(found) = resolved.found else { continue };
             assessments.count(found.ticket, metric.points(), now.seconds);
-            if resolved.ask && self.parts.questions.wants() && assessments.start_asking(found.ticket) {
+            if !resolved.ask {
+                continue;
+            }
+            if !self.parts.questions.wants() {
+                rejected += u64::from(!assessments.is_asking(found.ticket));
+            } else if assessments.start_asking(found.ticket) {
                 self.ask(request, &scratch.walk, index, found.ticket);
             }
+        }
+        if rejected > 0 {
+            self.parts.questions.count_rejected(rejected);
         }
     }
 
     #[cold]
     fn ask(&self, request: &[u8], walk: &Walk, metric: usize, ticket: Ticket) {
-        let summary: Option<Summary> =
-            summarize(request, walk, metric, &self.parts.context).ok().flatten();
-        let taken = summary.is_some_and(|summary| {
-            self.parts.questions.offer(Item { ticket, summary }).is_ok()
-        });
+        let summary: Option<Summary> = summarize(request, walk, metric, &self.parts.context)
+            .ok()
+            .flatten();
+        let taken =
+            summary.is_some_and(|summary| self.parts.questions.offer(Item { ticket, summary }).is_ok());
         if !taken {
             self.parts.assessments.stop_asking(ticket);
         }
@@ -272,9 +303,15 @@ impl Engine {
         let models = self.parts.assessments.models();
         let mut companions = Vec::new();
         for (metric, resolved) in scratch.walk.metrics().iter().zip(&scratch.resolved) {
-            let (true, Some(found)) = (resolved.annotate, resolved.found) else { continue };
-            let State::Assessed { answers, model, .. } = found.state else { continue };
-            let Ok(metric_name) = std::str::from_utf8(metric.name(request)) else { continue };
+            let (true, Some(found)) = (resolved.annotate, resolved.found) else {
+                continue;
+            };
+            let State::Assessed { answers, model, .. } = found.state else {
+                continue;
+            };
+            let Ok(metric_name) = std::str::from_utf8(metric.name(request)) else {
+                continue;
+            };
             if !scratch.annotated.insert(found.ticket.slot) {
                 continue;
             }
@@ -290,7 +327,10 @@ impl Engine {
         }
         processed.annotated_metrics = companions.len() as u64;
         processed.companion_points = companions.len() as u64 * SET_SIZE;
-        let stamp = Stamp { collector_id: &self.parts.collector_id, time_unix_nano: now.unix_nanos };
+        let stamp = Stamp {
+            collector_id: &self.parts.collector_id,
+            time_unix_nano: now.unix_nanos,
+        };
         processed.output = match splice(request, &scratch.walk, &mut scratch.plan, &companions, stamp) {
             Spliced::Unchanged => Some(request.clone()),
             Spliced::Nothing => None,

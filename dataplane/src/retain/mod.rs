@@ -4,6 +4,7 @@ pub mod answers;
 pub mod assessments;
 pub mod decide;
 pub mod engine;
+pub mod explain;
 pub mod policy;
 pub mod protection;
 pub mod tally;

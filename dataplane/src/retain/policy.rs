@@ -35,6 +35,11 @@ impl Policy {
         self.mode
     }
 
+    /// Which reading it is.
+    pub fn generation(&self) -> u32 {
+        self.generation
+    }
+
     /// The two thresholds.
     pub fn thresholds(&self) -> Thresholds {
         self.thresholds

@@ -23,7 +23,10 @@ impl Protection {
         for prefix in prefixes {
             tree.insert(prefix.as_bytes());
         }
-        Self { names: names.into_iter().map(|name| name.as_bytes().into()).collect(), prefixes: tree }
+        Self {
+            names: names.into_iter().map(|name| name.as_bytes().into()).collect(),
+            prefixes: tree,
+        }
     }
 
     /// True if a metric of this name must be kept and not asked about.
@@ -80,7 +83,16 @@ mod tests {
     #[test]
     fn exact_names_prefixes_and_companions_are_covered_and_nothing_else() {
         let protection = Protection::new(["up", "errors"], ["otelcol_", "otel.", "o"]);
-        for name in ["up", "errors", "otelcol_x", "otelcol_", "otel.sdk", "o", "other", "jev.metric.relevance"] {
+        for name in [
+            "up",
+            "errors",
+            "otelcol_x",
+            "otelcol_",
+            "otel.sdk",
+            "o",
+            "other",
+            "jev.metric.relevance",
+        ] {
             assert!(protection.covers(name.as_bytes()), "{name}");
         }
         for name in ["", "u", "upp", "error", "jev.metric.relevance2", "Up", "x.otel."] {

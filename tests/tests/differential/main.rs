@@ -28,7 +28,10 @@ use crate::messages::{RawRequest, Request};
 use crate::oracle::{Judged, judge, keep_percent, retain};
 
 const REQUESTS: u32 = 200_000;
-const NOW: Moment = Moment { seconds: 10, unix_nanos: 1_000 };
+const NOW: Moment = Moment {
+    seconds: 10,
+    unix_nanos: 1_000,
+};
 const KEEP: u8 = 70;
 const DROP: u8 = 30;
 
@@ -130,19 +133,30 @@ impl Harness {
             assert_eq!(metric.name(bytes), judged.name);
             assert_eq!(metric.points(), judged.points);
             let ours = identify(bytes, &walk, index, &IdentityMode::Complete).unwrap();
-            assert_eq!(ours.ok().is_some(), judged.identity.is_some(), "{ours:?} but {judged:?}");
+            assert_eq!(
+                ours.ok().is_some(),
+                judged.identity.is_some(),
+                "{ours:?} but {judged:?}"
+            );
             let (Ok(ours), Some(theirs)) = (ours, &judged.identity) else {
                 self.seen.invalid += 1;
                 continue;
             };
-            assert_eq!(*self.identities.entry(theirs.clone()).or_insert(ours), ours, "{theirs}");
+            assert_eq!(
+                *self.identities.entry(theirs.clone()).or_insert(ours),
+                ours,
+                "{theirs}"
+            );
             assert_eq!(self.owners.entry(ours).or_insert_with(|| theirs.clone()), theirs);
         }
     }
 
     /// The first time, what is unknown is kept. (Identities may have been answered by an earlier request.)
     fn check_first(&self, bytes: &Bytes, first: &Processed, judged: &[Judged]) {
-        assert_eq!(first.received_points, judged.iter().map(|metric| metric.points).sum::<u64>());
+        assert_eq!(
+            first.received_points,
+            judged.iter().map(|metric| metric.points).sum::<u64>()
+        );
         assert_eq!(first.received_points, first.kept_points + first.dropped_points);
         if first.dropped_metrics == 0 && first.companion_points == 0 {
             assert_eq!(first.output.as_ref(), Some(bytes), "nothing to do: byte for byte");
@@ -152,11 +166,21 @@ impl Harness {
     fn answer(&self) {
         for item in self.asked.0.lock().unwrap().drain(..) {
             let summary = &item.summary;
-            let keep = keep_percent(summary.name.as_bytes(), summary.description.as_bytes(), summary.unit.as_bytes());
+            let keep = keep_percent(
+                summary.name.as_bytes(),
+                summary.description.as_bytes(),
+                summary.unit.as_bytes(),
+            );
             let percent = Percent::new(keep).unwrap();
-            let answers =
-                Answers { relevance: percent, redundancy: percent, keep: percent, action: Action::Reduce };
-            self.engine.assessments().store(item.ticket, answers, "model-1", NOW.seconds);
+            let answers = Answers {
+                relevance: percent,
+                redundancy: percent,
+                keep: percent,
+                action: Action::Reduce,
+            };
+            self.engine
+                .assessments()
+                .store(item.ticket, answers, "model-1", NOW.seconds);
         }
     }
 
@@ -168,10 +192,16 @@ impl Harness {
                 Decision::Drop => self.seen.dropped += 1,
             }
             let count = second.tally.get(*decision, *reason);
-            assert!(count.instruments > 0, "{metric:?} should be {decision:?} {reason:?}: {second:?}");
+            assert!(
+                count.instruments > 0,
+                "{metric:?} should be {decision:?} {reason:?}: {second:?}"
+            );
         }
         for (decision, reason, count) in second.tally.iter() {
-            let instruments = expected.iter().filter(|outcome| **outcome == (decision, reason)).count();
+            let instruments = expected
+                .iter()
+                .filter(|outcome| **outcome == (decision, reason))
+                .count();
             assert_eq!(count.instruments, instruments as u64, "{decision:?} {reason:?}");
         }
         let dropped = |index: usize| expected[index].0 == Decision::Drop;
@@ -179,7 +209,10 @@ impl Harness {
         retain(&mut request, dropped);
         let Some(output) = &second.output else {
             self.seen.emptied += 1;
-            assert!(request.resource_metrics.is_empty(), "all is gone only if nothing is left");
+            assert!(
+                request.resource_metrics.is_empty(),
+                "all is gone only if nothing is left"
+            );
             return;
         };
         if second.dropped_metrics == 0 {
@@ -187,7 +220,11 @@ impl Harness {
             return;
         }
         self.seen.rewritten += 1;
-        assert_eq!(Request::decode(output.clone()).unwrap(), request, "the survivors are the oracle's");
+        assert_eq!(
+            Request::decode(output.clone()).unwrap(),
+            request,
+            "the survivors are the oracle's"
+        );
         let survivors: Vec<Vec<u8>> = metrics_of(raw)
             .into_iter()
             .enumerate()
@@ -215,12 +252,17 @@ fn expected(metric: &Judged) -> (Decision, Reason) {
 
 fn metrics_of(request: RawRequest) -> Vec<Vec<u8>> {
     let resources = request.resource_metrics.into_iter();
-    resources.flat_map(|resource| resource.scope_metrics).flat_map(|scope| scope.metrics).collect()
+    resources
+        .flat_map(|resource| resource.scope_metrics)
+        .flat_map(|scope| scope.metrics)
+        .collect()
 }
 
 #[test]
 fn the_engine_agrees_with_plain_prost_on_odd_and_broken_requests() {
-    let seed = std::env::var("JEVMETRICS_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = std::env::var("JEVMETRICS_TEST_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or_else(|| Rng::new().u64(..));
     println!("seed {seed}: run again with JEVMETRICS_TEST_SEED={seed}");
     let mut harness = Harness::new("Reduce");
@@ -233,8 +275,17 @@ fn the_engine_agrees_with_plain_prost_on_odd_and_broken_requests() {
         harness.check(bytes);
     }
     let seen = &harness.seen;
-    println!("{REQUESTS} requests: {seen:?}, {} identities", harness.identities.len());
-    let covered = [seen.refused, seen.dropped, seen.rewritten, seen.invalid, seen.strict_accepted];
+    println!(
+        "{REQUESTS} requests: {seen:?}, {} identities",
+        harness.identities.len()
+    );
+    let covered = [
+        seen.refused,
+        seen.dropped,
+        seen.rewritten,
+        seen.invalid,
+        seen.strict_accepted,
+    ];
     let covers_enough = covered.iter().all(|count| *count > 1_000) && seen.emptied > 100;
     assert!(covers_enough, "the generator covers too little: {seen:?}");
 }

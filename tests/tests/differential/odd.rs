@@ -59,11 +59,15 @@ fn message(rng: &mut Rng, kind: Kind, out: &mut Vec<u8>, depth: u32) {
     let mut fields: Vec<Vec<u8>> = Vec::new();
     match kind {
         Kind::Request => {
-            repeat(rng, 0..4, |rng| fields.push(nested(rng, 1, Kind::ResourceMetrics, depth)));
+            repeat(rng, 0..4, |rng| {
+                fields.push(nested(rng, 1, Kind::ResourceMetrics, depth))
+            });
         }
         Kind::ResourceMetrics => {
             singular(rng, &mut fields, 1, Kind::Resource, depth);
-            repeat(rng, 0..3, |rng| fields.push(nested(rng, 2, Kind::ScopeMetrics, depth)));
+            repeat(rng, 0..3, |rng| {
+                fields.push(nested(rng, 2, Kind::ScopeMetrics, depth))
+            });
             scalar_text(rng, &mut fields, 3);
         }
         Kind::ScopeMetrics => {
@@ -72,7 +76,9 @@ fn message(rng: &mut Rng, kind: Kind, out: &mut Vec<u8>, depth: u32) {
             scalar_text(rng, &mut fields, 3);
         }
         Kind::Resource => {
-            repeat(rng, 0..4, |rng| fields.push(nested(rng, 1, Kind::KeyValue, depth)));
+            repeat(rng, 0..4, |rng| {
+                fields.push(nested(rng, 1, Kind::KeyValue, depth))
+            });
             if rng.u8(0..6) == 0 {
                 fields.push(varint_field(rng, 2, 3));
                 fields.push(bytes_field(rng, 3, b"\xff any bytes"));
@@ -81,7 +87,9 @@ fn message(rng: &mut Rng, kind: Kind, out: &mut Vec<u8>, depth: u32) {
         Kind::Scope => {
             scalar_text(rng, &mut fields, 1);
             scalar_text(rng, &mut fields, 2);
-            repeat(rng, 0..3, |rng| fields.push(nested(rng, 3, Kind::KeyValue, depth)));
+            repeat(rng, 0..3, |rng| {
+                fields.push(nested(rng, 3, Kind::KeyValue, depth))
+            });
             if rng.u8(0..6) == 0 {
                 fields.push(varint_field(rng, 4, 1));
             }
@@ -132,8 +140,12 @@ fn message(rng: &mut Rng, kind: Kind, out: &mut Vec<u8>, depth: u32) {
                 fields.push(field);
             }
         }
-        Kind::Array => repeat(rng, 0..3, |rng| fields.push(nested(rng, 1, Kind::AnyValue, depth))),
-        Kind::Map => repeat(rng, 0..3, |rng| fields.push(nested(rng, 1, Kind::KeyValue, depth))),
+        Kind::Array => repeat(rng, 0..3, |rng| {
+            fields.push(nested(rng, 1, Kind::AnyValue, depth))
+        }),
+        Kind::Map => repeat(rng, 0..3, |rng| {
+            fields.push(nested(rng, 1, Kind::KeyValue, depth))
+        }),
     }
     if rng.u8(0..6) == 0 {
         let field = unknown(rng, 0);
@@ -147,8 +159,16 @@ fn message(rng: &mut Rng, kind: Kind, out: &mut Vec<u8>, depth: u32) {
 
 fn any_value(rng: &mut Rng, depth: u32) -> Vec<u8> {
     // Once in a while deeper than anybody accepts.
-    let nests = if depth > 6 { rng.u8(0..100) < 90 && depth < 110 } else { rng.u8(0..6) == 0 };
-    let kind = if nests && (depth <= 6 || rng.u8(0..20) != 0) { rng.u8(5..7) } else { [1, 2, 3, 4, 7, 8][pick(rng)] };
+    let nests = if depth > 6 {
+        rng.u8(0..100) < 90 && depth < 110
+    } else {
+        rng.u8(0..6) == 0
+    };
+    let kind = if nests && (depth <= 6 || rng.u8(0..20) != 0) {
+        rng.u8(5..7)
+    } else {
+        [1, 2, 3, 4, 7, 8][pick(rng)]
+    };
     match kind {
         1 => {
             let text = some_text(rng);
@@ -215,8 +235,22 @@ fn scalar_text(rng: &mut Rng, fields: &mut Vec<Vec<u8>>, field: u32) {
 
 fn some_text(rng: &mut Rng) -> Vec<u8> {
     let texts: [&[u8]; 16] = [
-        b"a", b"b", b"c", b"http.server.duration", b"s", b"1", "ü".as_bytes(), b"process.cpu.time", b"By",
-        b"queue.size", b"{request}", b"jvm.gc", b"x.y.z", b"otel", b"host", b"region",
+        b"a",
+        b"b",
+        b"c",
+        b"http.server.duration",
+        b"s",
+        b"1",
+        "ü".as_bytes(),
+        b"process.cpu.time",
+        b"By",
+        b"queue.size",
+        b"{request}",
+        b"jvm.gc",
+        b"x.y.z",
+        b"otel",
+        b"host",
+        b"region",
     ];
     let mut text = match rng.u8(0..60) {
         0 => b"\xff\xfe".to_vec(),

@@ -25,7 +25,11 @@ pub(crate) fn judge(request: &Request) -> Vec<Judged> {
                     identity: identity(resource_metrics, scope_metrics, metric),
                     name: metric.name.clone(),
                     points: points(metric),
-                    keep_percent: keep_percent(shown(&metric.name), shown(&metric.description), shown(&metric.unit)),
+                    keep_percent: keep_percent(
+                        shown(&metric.name),
+                        shown(&metric.description),
+                        shown(&metric.unit),
+                    ),
                 });
             }
         }
@@ -74,7 +78,11 @@ fn points(metric: &Metric) -> u64 {
     points as u64
 }
 
-fn identity(resource_metrics: &ResourceMetrics, scope_metrics: &ScopeMetrics, metric: &Metric) -> Option<String> {
+fn identity(
+    resource_metrics: &ResourceMetrics,
+    scope_metrics: &ScopeMetrics,
+    metric: &Metric,
+) -> Option<String> {
     let mut out = String::new();
     match &resource_metrics.resource {
         None => out.push_str("no resource"),

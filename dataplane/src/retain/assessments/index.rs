@@ -22,7 +22,10 @@ impl PlaceRef {
 
     #[allow(clippy::cast_possible_truncation, reason = "takes the halves apart")]
     fn unpack(word: u64) -> Self {
-        Self { slot: word as u32, generation: (word >> 32) as u32 }
+        Self {
+            slot: word as u32,
+            generation: (word >> 32) as u32,
+        }
     }
 }
 
@@ -47,11 +50,17 @@ impl Index {
     pub(super) fn new(aliases: usize) -> Self {
         let buckets = (aliases * 2).div_ceil(WAYS).next_power_of_two().max(2);
         let entries = (0..buckets * WAYS).map(|_| Entry::default()).collect();
-        Self { entries, bucket_mask: buckets - 1 }
+        Self {
+            entries,
+            bucket_mask: buckets - 1,
+        }
     }
 
     #[inline]
-    #[allow(clippy::cast_possible_truncation, reason = "takes different bits for each bucket")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "takes different bits for each bucket"
+    )]
     fn buckets(&self, alias: u128) -> [usize; 2] {
         let first = (alias >> 64) as usize & self.bucket_mask;
         let second = alias as usize & self.bucket_mask;
@@ -110,16 +119,27 @@ impl Index {
             word == 0 || is_same || !is_alive(PlaceRef::unpack(word))
         };
         let [first, second] = self.buckets(alias);
-        let same = [first, second].into_iter().flat_map(|bucket| self.bucket(bucket)).find(|entry| {
-            entry.alias_low.load(Ordering::Relaxed) == low && entry.alias_high.load(Ordering::Relaxed) == high
-        });
+        let same = [first, second]
+            .into_iter()
+            .flat_map(|bucket| self.bucket(bucket))
+            .find(|entry| {
+                entry.alias_low.load(Ordering::Relaxed) == low
+                    && entry.alias_high.load(Ordering::Relaxed) == high
+            });
         let free = |bucket: usize| self.bucket(bucket).iter().filter(|entry| is_free(entry)).count();
         // The first bucket is looked at first: it gets the entry unless it is clearly fuller.
-        let bucket = if free(first) >= 2 || free(first) >= free(second) { first } else { second };
+        let bucket = if free(first) >= 2 || free(first) >= free(second) {
+            first
+        } else {
+            second
+        };
         let victim = || {
             let entries = self.bucket(bucket);
             // Any entry will do when all are alive; bits of the alias spread the choice.
-            entries.iter().find(|entry| is_free(entry)).or(entries.get(low as usize >> 7 & (WAYS - 1)))
+            entries
+                .iter()
+                .find(|entry| is_free(entry))
+                .or(entries.get(low as usize >> 7 & (WAYS - 1)))
         };
         let Some(entry) = same.or_else(victim) else { return };
         entry.place.store(0, Ordering::Relaxed);

@@ -121,7 +121,14 @@ impl Assessments {
     pub fn find(&self, alias: u128) -> Option<Found> {
         let (place, check) = self.index.find(alias)?;
         let state = self.slots[place.slot as usize].state(place.generation)?;
-        Some(Found { ticket: Ticket { slot: place.slot, generation: place.generation }, state, check })
+        Some(Found {
+            ticket: Ticket {
+                slot: place.slot,
+                generation: place.generation,
+            },
+            state,
+            check,
+        })
     }
 
     /// Enters an unknown alias. `None` if every slot is in use: kept, and looked at again next time.
@@ -134,7 +141,9 @@ impl Assessments {
         describe: impl FnOnce() -> Option<Description>,
     ) -> Option<Found> {
         let mut cold = self.cold();
-        let known = identity.ok().and_then(|identity| cold.by_identity.get(&identity).copied());
+        let known = identity
+            .ok()
+            .and_then(|identity| cold.by_identity.get(&identity).copied());
         let (slot, is_new) = match known {
             Some(slot) => (slot, false),
             None => (self.assign(&mut cold, identity, now)?, true),
@@ -171,7 +180,10 @@ impl Assessments {
             Err(_) => State::Invalid,
         };
         let place = &self.slots[slot as usize];
-        self.descriptions.invalidate(&Ticket { slot, generation: place.generation() });
+        self.descriptions.invalidate(&Ticket {
+            slot,
+            generation: place.generation(),
+        });
         place.reassign(cold.next_generation, now, state);
         // 0 means empty; a stale alias of a place given away 2^32 times ago is long replaced.
         cold.next_generation = cold.next_generation.checked_add(1).unwrap_or(1);
@@ -222,6 +234,11 @@ impl Assessments {
         self.slots[ticket.slot as usize].is_protected(ticket.generation, policy, compute)
     }
 
+    /// The same as far as it was computed before, for pages.
+    pub fn protection(&self, ticket: Ticket, policy: u32) -> Option<bool> {
+        self.slots[ticket.slot as usize].protection(ticket.generation, policy)
+    }
+
     /// Counts data points of an identity.
     #[inline]
     pub fn count(&self, ticket: Ticket, points: u64, now: Seconds) {
@@ -232,6 +249,11 @@ impl Assessments {
     #[inline]
     pub fn start_asking(&self, ticket: Ticket) -> bool {
         self.slots[ticket.slot as usize].start_asking(ticket.generation)
+    }
+
+    /// Whether a question about this identity is on its way.
+    pub fn is_asking(&self, ticket: Ticket) -> bool {
+        self.slots[ticket.slot as usize].is_asking()
     }
 
     /// Ends a question without an answer.
@@ -254,7 +276,12 @@ impl Assessments {
     /// Stores that Jev refused the instrument.
     pub fn store_refusal(&self, ticket: Ticket, now: Seconds) {
         let cold = self.cold();
-        self.store_state(ticket, State::Refused { expires: now.saturating_add(self.lifetime) });
+        self.store_state(
+            ticket,
+            State::Refused {
+                expires: now.saturating_add(self.lifetime),
+            },
+        );
         drop(cold);
     }
 
@@ -276,7 +303,11 @@ impl Assessments {
             return (MAX_MODELS - 1) as u16;
         }
         let mut longer = Vec::clone(&models);
-        longer.push(if longer.len() == MAX_MODELS - 1 { "other".into() } else { model.into() });
+        longer.push(if longer.len() == MAX_MODELS - 1 {
+            "other".into()
+        } else {
+            model.into()
+        });
         self.models.store(Arc::new(longer));
         models.len() as u16
     }
@@ -301,7 +332,10 @@ impl Assessments {
         let (used, _) = self.fill();
         self.slots[..used].iter().enumerate().filter_map(|(index, slot)| {
             #[allow(clippy::cast_possible_truncation, reason = "slots are numbered in 32 bits")]
-            let ticket = Ticket { slot: index as u32, generation: slot.generation() };
+            let ticket = Ticket {
+                slot: index as u32,
+                generation: slot.generation(),
+            };
             Some(Row {
                 ticket,
                 state: slot.state(ticket.generation)?,
@@ -319,8 +353,10 @@ impl Assessments {
 
     /// Rows of the identities with this name whose texts are still kept.
     pub fn rows_named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Row> + 'a {
-        self.descriptions.iter().filter(move |(_, description)| description.name == name).filter_map(
-            |(ticket, description)| {
+        self.descriptions
+            .iter()
+            .filter(move |(_, description)| description.name == name)
+            .filter_map(|(ticket, description)| {
                 let slot = &self.slots[ticket.slot as usize];
                 Some(Row {
                     ticket: *ticket,
@@ -329,7 +365,6 @@ impl Assessments {
                     is_asking: slot.is_asking(),
                     description: Some(description),
                 })
-            },
-        )
+            })
     }
 }

@@ -51,7 +51,11 @@ impl State {
     fn pack(self) -> u64 {
         match self {
             Self::Unknown => 0,
-            Self::Assessed { answers, model, expires } => {
+            Self::Assessed {
+                answers,
+                model,
+                expires,
+            } => {
                 let action = match answers.action {
                     Action::Keep => 0,
                     Action::Reduce => 1,
@@ -70,7 +74,10 @@ impl State {
     }
 
     #[inline]
-    #[allow(clippy::cast_possible_truncation, reason = "every field is masked to its bits")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "every field is masked to its bits"
+    )]
     fn unpack(word: u64) -> Self {
         let expires = (word >> EXPIRY) as u32;
         // A percentage above 100 was never packed; were it read, it would be nothing we know.
@@ -87,8 +94,17 @@ impl State {
                     1 => Action::Reduce,
                     _ => Action::Drop,
                 };
-                let answers = Answers { relevance, redundancy, keep, action };
-                Self::Assessed { answers, model: (word >> MODEL & MODEL_BITS) as u16, expires }
+                let answers = Answers {
+                    relevance,
+                    redundancy,
+                    keep,
+                    action,
+                };
+                Self::Assessed {
+                    answers,
+                    model: (word >> MODEL & MODEL_BITS) as u16,
+                    expires,
+                }
             }
             2 => Self::Refused { expires },
             3 => Self::Invalid,
@@ -148,7 +164,9 @@ impl Slot {
     }
 
     pub(super) fn stop_asking(&self, generation: u32) {
-        let _ = self.asking.compare_exchange(generation, 0, Ordering::AcqRel, Ordering::Relaxed);
+        let _ = self
+            .asking
+            .compare_exchange(generation, 0, Ordering::AcqRel, Ordering::Relaxed);
     }
 
     /// True for exactly one caller until the answer, or the lack of one, is stored.
@@ -181,15 +199,25 @@ impl Slot {
     /// Whether the policy of this generation protects the instrument; `compute` runs once a policy.
     #[inline]
     pub(super) fn is_protected(&self, generation: u32, policy: u32, compute: impl FnOnce() -> bool) -> bool {
-        let key = u64::from(generation) << 32 | u64::from(policy) << 1;
-        let word = self.protection.load(Ordering::Relaxed);
-        if word & !1 == key {
-            return word & 1 == 1;
+        if let Some(is_protected) = self.protection(generation, policy) {
+            return is_protected;
         }
         let is_protected = compute();
-        self.protection.store(key | u64::from(is_protected), Ordering::Relaxed);
+        let word = protection_key(generation, policy) | u64::from(is_protected);
+        self.protection.store(word, Ordering::Relaxed);
         is_protected
     }
+
+    #[inline]
+    pub(super) fn protection(&self, generation: u32, policy: u32) -> Option<bool> {
+        let word = self.protection.load(Ordering::Relaxed);
+        (word & !1 == protection_key(generation, policy)).then_some(word & 1 == 1)
+    }
+}
+
+#[inline]
+fn protection_key(generation: u32, policy: u32) -> u64 {
+    u64::from(generation) << 32 | u64::from(policy) << 1
 }
 
 #[cfg(test)]
@@ -208,7 +236,11 @@ mod tests {
                     redundancy: percent(keep / 2),
                     action,
                 };
-                let state = State::Assessed { answers, model: 511, expires: MAX_EXPIRY };
+                let state = State::Assessed {
+                    answers,
+                    model: 511,
+                    expires: MAX_EXPIRY,
+                };
                 assert_eq!(State::unpack(state.pack()), state);
             }
         }
@@ -226,7 +258,10 @@ mod tests {
         assert!(!slot.is_protected(1, 2, || false), "another policy");
         slot.reassign(2, 0, State::Unknown);
         slot.is_protected(1, 2, || false);
-        assert!(slot.is_protected(2, 2, || true), "an overtaken reader leaves nothing behind");
+        assert!(
+            slot.is_protected(2, 2, || true),
+            "an overtaken reader leaves nothing behind"
+        );
     }
 
     #[test]

@@ -1,0 +1,35 @@
+//! The process's clock: read in the shells, passed as a value to whatever decides.
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use crate::retain::assessments::Seconds;
+use crate::retain::engine::Moment;
+
+/// Counts from the start of the process; lives are measured by it, never by wall clocks.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    start: Instant,
+}
+
+impl Clock {
+    /// Starts at zero.
+    pub fn start() -> Self {
+        Self {
+            start: Instant::now(),
+        }
+    }
+
+    /// Whole seconds since the start.
+    pub fn seconds(&self) -> Seconds {
+        Seconds::try_from(self.start.elapsed().as_secs()).unwrap_or(Seconds::MAX)
+    }
+
+    /// The time of a request. The wall clock only stamps companions.
+    pub fn moment(&self) -> Moment {
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Moment {
+            seconds: self.seconds(),
+            unix_nanos: u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX),
+        }
+    }
+}

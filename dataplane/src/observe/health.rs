@@ -1,0 +1,150 @@
+//! `/livez`, `/readyz` and `/metrics`.
+//!
+//! Ready means: listeners up, settings loaded, not draining. Nothing else: neither load nor Jev nor the live
+//! object takes a pod out of service, but their state is named in the answer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing::get;
+use prometheus_client::registry::Registry;
+use tokio::sync::watch;
+
+use crate::infer::Inference;
+use crate::infer::state::Health as InferenceHealth;
+use crate::live::LiveState;
+use crate::secret::WatchedSecret;
+
+/// Content type of the OpenMetrics text that Prometheus asks for.
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Whether the process takes traffic.
+#[derive(Debug, Default)]
+pub struct Readiness {
+    is_serving: AtomicBool,
+    is_draining: AtomicBool,
+    is_broken: AtomicBool,
+}
+
+impl Readiness {
+    /// The listeners are up.
+    pub fn set_serving(&self) {
+        self.is_serving.store(true, Ordering::Release);
+    }
+
+    /// The process is about to stop.
+    pub fn set_draining(&self) {
+        self.is_draining.store(true, Ordering::Release);
+    }
+
+    /// Only a restart helps: liveness says so.
+    pub fn set_broken(&self) {
+        self.is_broken.store(true, Ordering::Release);
+    }
+
+    fn state(&self) -> (bool, &'static str) {
+        match (
+            self.is_serving.load(Ordering::Acquire),
+            self.is_draining.load(Ordering::Acquire),
+        ) {
+            (_, true) => (false, "draining"),
+            (false, _) => (false, "starting"),
+            (true, false) => (true, "ready"),
+        }
+    }
+}
+
+/// What the probes look at.
+pub struct Observed {
+    /// Whether the process takes traffic.
+    pub readiness: Arc<Readiness>,
+    /// All metrics.
+    pub registry: Registry,
+    /// How asking goes.
+    pub inference: Arc<Inference>,
+    /// The live object.
+    pub live: watch::Receiver<LiveState>,
+    /// Secrets whose problems are shown.
+    pub secrets: Vec<Arc<WatchedSecret>>,
+    /// Brings gauges up to date before they are read.
+    pub refresh: Box<dyn Fn() + Send + Sync>,
+}
+
+/// The routes.
+pub fn routes(observed: Arc<Observed>) -> Router {
+    Router::new()
+        .route("/livez", get(livez))
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(metrics))
+        .with_state(observed)
+}
+
+async fn livez(State(observed): State<Arc<Observed>>) -> impl IntoResponse {
+    if observed.readiness.is_broken.load(Ordering::Acquire) {
+        return (
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the task that asks Jev has ended\n",
+        );
+    }
+    (StatusCode::OK, "alive\n")
+}
+
+async fn readyz(State(observed): State<Arc<Observed>>) -> impl IntoResponse {
+    let (is_ready, state) = observed.readiness.state();
+    let status = if is_ready {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
+    let mut lines = vec![
+        state.to_owned(),
+        format!("inference: {}", inference_line(&observed.inference)),
+    ];
+    lines.push(format!("live: {}", live_line(&observed.live.borrow())));
+    let problems = observed.secrets.iter().filter_map(|secret| secret.problem());
+    lines.extend(problems.map(|problem| format!("secret: {problem}")));
+    (status, lines.join("\n") + "\n")
+}
+
+fn inference_line(inference: &Inference) -> String {
+    let state = inference.state(Instant::now());
+    let mut line = state.health.as_str().to_owned();
+    if let InferenceHealth::CoolingDown { cause, remaining }
+    | InferenceHealth::ConfigurationFault { cause, remaining } = state.health
+    {
+        line += &format!(
+            ", cause {}, next attempt in {} s",
+            cause.as_str(),
+            remaining.as_secs_f32().ceil()
+        );
+    }
+    if let Some(age) = state.last_success_age {
+        line += &format!(", last answer {} s ago", age.as_secs());
+    }
+    line
+}
+
+fn live_line(live: &LiveState) -> String {
+    let policy = match &live.policy {
+        Some(_) => "policy in force",
+        None => "no policy yet: everything is kept, nothing is added",
+    };
+    match &live.error {
+        Some(error) => format!("{policy}, {error}"),
+        None => policy.to_owned(),
+    }
+}
+
+async fn metrics(State(observed): State<Arc<Observed>>) -> axum::response::Response {
+    (observed.refresh)();
+    let mut text = String::new();
+    match prometheus_client::encoding::text::encode(&mut text, &observed.registry) {
+        Ok(()) => ([(header::CONTENT_TYPE, OPENMETRICS)], text).into_response(),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}

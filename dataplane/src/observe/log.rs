@@ -1,0 +1,54 @@
+//! Log lines on standard error: one line each, with the member id.
+
+use std::fmt;
+
+use tracing::{Event, Subscriber};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::{Compact, Format, Writer};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+/// Environment variable with the filter, for example `info` or `jevmetrics_dataplane=debug`.
+pub const FILTER_VARIABLE: &str = "JEVMETRICS_LOG";
+
+/// Puts the member id in front of each line.
+struct WithMember {
+    member_id: String,
+    line: Format<Compact>,
+}
+
+impl<S, N> FormatEvent<S, N> for WithMember
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        write!(writer, "{} ", self.member_id)?;
+        self.line.format_event(context, writer, event)
+    }
+}
+
+/// Starts logging. A filter that cannot be read counts as `info`.
+pub fn start(member_id: &str) {
+    let filter = EnvFilter::try_from_env(FILTER_VARIABLE).unwrap_or_else(|_| EnvFilter::new("info"));
+    let line = tracing_subscriber::fmt::format()
+        .compact()
+        .with_ansi(false)
+        .with_target(false);
+    let format = WithMember {
+        member_id: member_id.to_owned(),
+        line,
+    };
+    // Fails only if logging was started before, by a test or another part of the process.
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .event_format(format)
+        .try_init();
+}

@@ -1,0 +1,295 @@
+//! The life of the process: start, serve, drain, stop.
+//!
+//! ```text
+//! settings -> assessments -> inference -> engine -> listeners -> ready
+//! SIGTERM -> not ready -> stop accepting -> finish what is in flight -> stop asking -> exit
+//! ```
+//! A second signal ends the process at once.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jevmetrics_api::MAX_DOCUMENT_BYTES;
+use jevmetrics_api::settings::{self, DataPlaneSettings};
+use jevmetrics_otlp::Keys;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::args::Args;
+use crate::clock::Clock;
+use crate::export;
+use crate::export_headers::ExportHeaders;
+use crate::infer::Inference;
+use crate::live::LiveFile;
+use crate::member::{Member, hostname};
+use crate::observe::admin::{self, Admin};
+use crate::observe::coverage::{Coverage, INTERVAL_SECONDS};
+use crate::observe::flow::Flow;
+use crate::observe::health::{self, Observed, Readiness};
+use crate::observe::log;
+use crate::outcomes::StoredOutcomes;
+use crate::pipeline::Pipeline;
+use crate::receive::serve::{BindError, Server, bind};
+use crate::receive::{self, SizeLimits};
+use crate::retain::assessments::Assessments;
+use crate::retain::engine::{Engine, EngineParts};
+use crate::secret::WatchedSecret;
+use crate::setup;
+use crate::start_error::StartError;
+
+/// Requests in flight at the signal may take as long as any other, and a little more to be answered.
+const DRAIN_MARGIN: Duration = Duration::from_secs(1);
+
+/// Runs the process to its end.
+pub fn run(args: Args) -> ExitCode {
+    let mut random = [0; 12];
+    let seeded = getrandom::fill(&mut random);
+    let member = Member::new(&hostname(), random);
+    log::start(&member.id);
+    let done = seeded.map_err(StartError::Randomness).and_then(|()| {
+        let settings = read_settings(&args.settings)?;
+        if args.check {
+            tracing::info!(path = %args.settings.display(), "the settings are valid");
+            return Ok(());
+        }
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .map_err(StartError::Runtime)?;
+        let served = runtime.block_on(serve(&settings, member));
+        runtime.shutdown_background();
+        served
+    });
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn read_settings(path: &Path) -> Result<DataPlaneSettings, StartError> {
+    let named = || path.display().to_string();
+    let mut text = String::new();
+    File::open(path)
+        .and_then(|file| file.take(MAX_DOCUMENT_BYTES as u64 + 1).read_to_string(&mut text))
+        .map_err(|source| StartError::ReadSettings {
+            path: named(),
+            source,
+        })?;
+    DataPlaneSettings::from_yaml(&text).map_err(|source| StartError::Settings {
+        path: named(),
+        source,
+    })
+}
+
+/// The four listeners.
+struct Listeners {
+    grpc: TcpListener,
+    http: TcpListener,
+    metrics: TcpListener,
+    admin: TcpListener,
+}
+
+impl Listeners {
+    async fn open(listen: &settings::Listen) -> Result<Self, BindError> {
+        Ok(Self {
+            grpc: bind("listen.grpc", listen.grpc()).await?,
+            http: bind("listen.http", listen.http()).await?,
+            metrics: bind("listen.metrics", listen.metrics()).await?,
+            admin: bind("listen.admin", listen.admin()).await?,
+        })
+    }
+}
+
+async fn serve(settings: &DataPlaneSettings, member: Member) -> Result<(), StartError> {
+    let clock = Clock::start();
+    let mut terminate = signal(SignalKind::terminate()).map_err(StartError::Runtime)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(StartError::Runtime)?;
+    let listeners = Listeners::open(settings.listen()).await?;
+
+    let stop = CancellationToken::new();
+    let stop_background = CancellationToken::new();
+    let mut background = JoinSet::new();
+    let mut registry = Registry::default();
+    let received = receive::stats::Stats::register(&mut registry);
+    let exported = export::stats::Stats::register(&mut registry);
+    let flow = Flow::register(&mut registry);
+    let mut secrets = Vec::new();
+
+    let assessments = Arc::new(setup::assessments(settings.inference()));
+    let key = settings
+        .inference()
+        .api_key()
+        .map(|source| Arc::new(WatchedSecret::load(source.clone())));
+    secrets.extend(key.clone());
+    let (inference, asking) = Inference::start(
+        setup::inference_config(settings.inference(), key),
+        Arc::new(StoredOutcomes::new(Arc::clone(&assessments), clock)),
+        &mut registry,
+        stop_background.clone(),
+    )?;
+    let engine = Arc::new(Engine::new(EngineParts {
+        keys: Keys::new(setup::entropy()?),
+        identity: setup::identity_mode(settings.inference()),
+        context: setup::context(settings.inference()),
+        collector_id: member.collector_id.clone(),
+        assessments: Arc::clone(&assessments),
+        questions: Arc::clone(&inference) as _,
+    }));
+
+    let headers = ExportHeaders::load(settings.export().headers())?;
+    secrets.extend(headers.secrets());
+    for secret in &secrets {
+        let (secret, stop) = (Arc::clone(secret), stop_background.clone());
+        background.spawn(async move { secret.follow(stop).await });
+    }
+    let exporter = setup::exporter(settings.export(), headers, exported.clone())?;
+
+    let live = LiveFile::open(settings.live_file().to_owned());
+    let policies = live.subscribe();
+    background.spawn(live.follow(stop_background.clone()));
+    background.spawn(follow_policy(policies.clone(), Arc::clone(&engine)));
+    let coverage = Arc::new(Mutex::new(Coverage::default()));
+    background.spawn(follow_coverage(Arc::clone(&coverage), flow.clone()));
+
+    let readiness = Arc::new(Readiness::default());
+    let observed = Arc::new(Observed {
+        readiness: Arc::clone(&readiness),
+        refresh: gauges(&mut registry, Arc::clone(&assessments), Arc::clone(&coverage)),
+        registry,
+        inference,
+        live: policies,
+        secrets,
+    });
+    let admin = Arc::new(Admin {
+        engine: Arc::clone(&engine),
+        flow: flow.clone(),
+        received: received.clone(),
+        exported,
+        coverage,
+        clock,
+        member_id: member.id,
+    });
+    background.spawn(pages(listeners.metrics, health::routes(observed)));
+    background.spawn(pages(listeners.admin, admin::routes(admin)));
+    let watched = Arc::clone(&readiness);
+    let asking_stop = stop_background.clone();
+    background.spawn(async move {
+        let ended = asking.await;
+        if !asking_stop.is_cancelled() {
+            // Traffic is not affected: everything unknown is kept. But only a restart brings answers again.
+            tracing::error!(?ended, "the task that asks Jev has ended");
+            watched.set_broken();
+        }
+    });
+
+    let pipeline = Pipeline::new(engine, exporter, flow, clock, settings.export().timeout());
+    let ingest = settings.ingest();
+    let limits = SizeLimits {
+        max_request_bytes: ingest.max_request_bytes(),
+        max_unpacked_bytes: ingest.max_unpacked_bytes(),
+    };
+    let (connections, age) = (ingest.max_connections(), ingest.connection_age());
+    let server = Server::new(Arc::new(pipeline), limits, connections, age, received);
+    let drain = settings.export().timeout() + DRAIN_MARGIN;
+    let mut receiving = JoinSet::new();
+    for listener in [listeners.grpc, listeners.http] {
+        let (server, stop) = (server.clone(), stop.clone());
+        receiving.spawn(async move { server.serve(listener, stop, drain).await });
+    }
+    readiness.set_serving();
+    tracing::info!(
+        revision = settings.revision(),
+        collector_id = member.collector_id,
+        "ready"
+    );
+
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    readiness.set_draining();
+    tracing::info!("draining: no new connections, finishing what is in flight");
+    stop.cancel();
+    tokio::select! {
+        () = async { while receiving.join_next().await.is_some() {} } => tracing::info!("drained"),
+        _ = terminate.recv() => tracing::warn!("second signal: stopping at once"),
+        _ = interrupt.recv() => tracing::warn!("second signal: stopping at once"),
+    }
+    stop_background.cancel();
+    Ok(())
+}
+
+/// Puts each new policy in force.
+async fn follow_policy(mut live: tokio::sync::watch::Receiver<crate::live::LiveState>, engine: Arc<Engine>) {
+    loop {
+        let policy = live.borrow_and_update().policy.clone();
+        if let Some(policy) = policy {
+            engine.set_policy(&policy);
+        }
+        if live.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn follow_coverage(coverage: Arc<Mutex<Coverage>>, flow: Flow) {
+    let mut interval = tokio::time::interval(Duration::from_secs(INTERVAL_SECONDS));
+    loop {
+        interval.tick().await;
+        let (covered, received) = flow.covered();
+        coverage
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .read(covered, received);
+    }
+}
+
+/// Gauges that are read when somebody looks.
+fn gauges(
+    registry: &mut Registry,
+    assessments: Arc<Assessments>,
+    coverage: Arc<Mutex<Coverage>>,
+) -> Box<dyn Fn() + Send + Sync> {
+    let known = Gauge::<i64>::default();
+    let not_admitted = Gauge::<i64>::default();
+    let ratio = Gauge::<f64, std::sync::atomic::AtomicU64>::default();
+    registry.register(
+        "jevmetrics_identities",
+        "Instruments with a place in the table",
+        known.clone(),
+    );
+    registry.register(
+        "jevmetrics_identities_not_admitted",
+        "How often an instrument found no place since the start",
+        not_admitted.clone(),
+    );
+    registry.register(
+        "jevmetrics_coverage_ratio",
+        "Share of the data points of the last minute that had a fresh assessment",
+        ratio.clone(),
+    );
+    Box::new(move || {
+        known.set(i64::try_from(assessments.fill().0).unwrap_or(i64::MAX));
+        not_admitted.set(i64::try_from(assessments.not_admitted()).unwrap_or(i64::MAX));
+        let now = coverage.lock().unwrap_or_else(PoisonError::into_inner).ratio();
+        // No traffic is no coverage of nothing: not a number.
+        ratio.set(now.unwrap_or(f64::NAN));
+    })
+}
+
+async fn pages(listener: TcpListener, routes: axum::Router) {
+    if let Err(error) = axum::serve(listener, routes).await {
+        tracing::error!(%error, "pages are gone");
+    }
+}
