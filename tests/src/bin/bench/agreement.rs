@@ -11,7 +11,12 @@ use crate::workload::Workload;
 
 /// Every metric is known, exactly half of them are dropped.
 pub(crate) fn check_half(processed: &Processed) -> Result<(), BenchError> {
-    let Processed { received_metrics, dropped_metrics, cache_hits, .. } = processed;
+    let Processed {
+        received_metrics,
+        dropped_metrics,
+        cache_hits,
+        ..
+    } = processed;
     if cache_hits == received_metrics && dropped_metrics * 2 == *received_metrics {
         return Ok(());
     }
@@ -29,7 +34,9 @@ pub(crate) fn check(engine: &Warm, workload: &Workload) -> Result<(), BenchError
         let theirs = ExportMetricsServiceRequest::decode(&theirs[..])?;
         let ours = ExportMetricsServiceRequest::decode(ours.output.unwrap_or_default())?;
         if ours != theirs {
-            return Err(BenchError::Claim("engine and prost leave the same metrics".to_owned()));
+            return Err(BenchError::Claim(
+                "engine and prost leave the same metrics".to_owned(),
+            ));
         }
     }
     Ok(())

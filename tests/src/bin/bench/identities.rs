@@ -36,8 +36,9 @@ const PASS: usize = 32;
 pub(crate) fn run(effort: Effort, report: &mut Report) -> Result<(), BenchError> {
     let mut generator = Generator::new(shape_a(), 0);
     let droppable = generator.droppable_names().into_iter().collect();
-    let mut templates: Vec<Template> =
-        (0..REQUESTS).map(|_| Template::new(&generator.next_request())).collect::<Result<_, _>>()?;
+    let mut templates: Vec<Template> = (0..REQUESTS)
+        .map(|_| Template::new(&generator.next_request()))
+        .collect::<Result<_, _>>()?;
     let mut learn = |engine: &Warm, instances: u64| -> Result<(), BenchError> {
         (0..instances).try_for_each(|instance| {
             templates[0].set_instance(instance);
@@ -62,11 +63,24 @@ pub(crate) fn run(effort: Effort, report: &mut Report) -> Result<(), BenchError>
     let paired = compare(effort, &mut pass_few, &mut pass_many)?;
     report.ratio("identities_1m_vs_1k", Bound::AtMost(MOST_RATIO), paired);
     if let Some(paired) = paired {
-        report.info("ns_per_request_1k", paired.first.median / as_float(PASS as u64), "ns");
-        report.info("ns_per_request_1m", paired.second.median / as_float(PASS as u64), "ns");
+        report.info(
+            "ns_per_request_1k",
+            paired.first.median / as_float(PASS as u64),
+            "ns",
+        );
+        report.info(
+            "ns_per_request_1m",
+            paired.second.median / as_float(PASS as u64),
+            "ns",
+        );
     }
     let bytes = as_float(after.saturating_sub(before)) / as_float(TABLE as u64);
-    report.value("bytes_per_identity", bytes, Bound::AtMost(MOST_BYTES), "B, table, slack and texts included");
+    report.value(
+        "bytes_per_identity",
+        bytes,
+        Bound::AtMost(MOST_BYTES),
+        "B, table, slack and texts included",
+    );
     Ok(())
 }
 
@@ -95,7 +109,12 @@ struct Requests {
 
 impl Requests {
     fn new(templates: Vec<Template>, instances: u64) -> Self {
-        Self { templates, instances, random: Rng::with_seed(7), turn: 0 }
+        Self {
+            templates,
+            instances,
+            random: Rng::with_seed(7),
+            turn: 0,
+        }
     }
 
     fn next(&mut self) -> &Bytes {
@@ -116,7 +135,10 @@ struct Template {
 impl Clone for Template {
     /// Has bytes of its own.
     fn clone(&self) -> Self {
-        Self { request: self.request.to_vec().into(), places: self.places.clone() }
+        Self {
+            request: self.request.to_vec().into(),
+            places: self.places.clone(),
+        }
     }
 }
 
@@ -135,9 +157,14 @@ impl Template {
             })
             .collect::<Vec<_>>();
         if places.len() != message.resource_metrics.len() {
-            return Err(BenchError::Claim(format!("every resource has a {INSTANCE_ID} of 32 digits")));
+            return Err(BenchError::Claim(format!(
+                "every resource has a {INSTANCE_ID} of 32 digits"
+            )));
         }
-        Ok(Self { request: request.into(), places })
+        Ok(Self {
+            request: request.into(),
+            places,
+        })
     }
 
     fn set_instance(&mut self, instance: u64) {

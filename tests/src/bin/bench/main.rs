@@ -48,7 +48,11 @@ fn main() -> ExitCode {
 }
 
 fn bench() -> Result<ExitCode, BenchError> {
-    let effort = if std::env::var_os("QUICK").is_some() { Effort::QUICK } else { Effort::FULL };
+    let effort = if std::env::var_os("QUICK").is_some() {
+        Effort::QUICK
+    } else {
+        Effort::FULL
+    };
     let mut report = Report::new(effort);
     versus_prost::row_a(effort, &mut report)?;
     versus_prost::row_b(effort, &mut report)?;
@@ -56,5 +60,9 @@ fn bench() -> Result<ExitCode, BenchError> {
     let is_complete = rules::run(&mut report)?;
     report.write_summary()?;
     let may_miss = std::env::var_os("BENCH_ALLOW_MISSING").is_some_and(|value| value == "1");
-    Ok(if is_complete || may_miss { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if is_complete || may_miss {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }

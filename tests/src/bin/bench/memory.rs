@@ -10,7 +10,13 @@ pub(crate) fn resident_bytes() -> Result<u64, BenchError> {
     let status = std::fs::read_to_string(&path).map_err(|source| BenchError::File { path, source })?;
     let kibibytes = status
         .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok())
+        .find_map(|line| {
+            line.strip_prefix("VmRSS:")?
+                .trim()
+                .strip_suffix(" kB")?
+                .parse::<u64>()
+                .ok()
+        })
         .ok_or_else(|| BenchError::Claim("/proc/self/status has no VmRSS".to_owned()))?;
     Ok(kibibytes * 1024)
 }

@@ -38,24 +38,35 @@ impl Report {
              difference of a side to itself within a round, above {} the row is void\n",
             percent(MOST_SPREAD)
         ));
-        Self { values: BTreeMap::new() }
+        Self {
+            values: BTreeMap::new(),
+        }
     }
 
     /// A ratio of two sides with its bound; without a measurement it is published as not shown.
     pub(crate) fn ratio(&mut self, key: &str, bound: Bound, paired: Option<Paired>) {
         let Some(Paired { ratio, spread, .. }) = paired else {
-            say(&format!("{key:<24} not shown: a side differed from itself by over {}, three times", percent(MOST_SPREAD)));
+            say(&format!(
+                "{key:<24} not shown: a side differed from itself by over {}, three times",
+                percent(MOST_SPREAD)
+            ));
             return;
         };
         let Range { median, low, high } = ratio;
         let verdict = bound.verdict(median);
-        say(&format!("{key:<24} {median:>8.2} ×  [{low:.2}..{high:.2}]  a/a {}  {verdict}", percent(spread)));
+        say(&format!(
+            "{key:<24} {median:>8.2} ×  [{low:.2}..{high:.2}]  a/a {}  {verdict}",
+            percent(spread)
+        ));
         self.values.insert(key.to_owned(), median);
     }
 
     /// A single value with its bound.
     pub(crate) fn value(&mut self, key: &str, value: f64, bound: Bound, unit: &str) {
-        say(&format!("{key:<24} {value:>8.3} {unit}  {}", bound.verdict(value)));
+        say(&format!(
+            "{key:<24} {value:>8.3} {unit}  {}",
+            bound.verdict(value)
+        ));
         self.values.insert(key.to_owned(), value);
     }
 
@@ -86,13 +97,19 @@ impl Report {
     /// Writes `bench/summary.json` in cargo's target directory.
     pub(crate) fn write_summary(&self) -> Result<(), BenchError> {
         let target = std::env::var_os("CARGO_TARGET_DIR").filter(|target| !target.is_empty());
-        let target = target.map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target"), PathBuf::from);
+        let target = target.map_or_else(
+            || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target"),
+            PathBuf::from,
+        );
         let folder = target.join("bench");
         let path = folder.join("summary.json");
         let written = std::fs::create_dir_all(&folder)
             .and_then(|()| Ok(serde_json::to_vec_pretty(&self.values)?))
             .and_then(|json| std::fs::write(&path, json));
-        written.map_err(|source| BenchError::File { path: path.clone(), source })?;
+        written.map_err(|source| BenchError::File {
+            path: path.clone(),
+            source,
+        })?;
         say(&format!("\nsummary: {}", path.display()));
         Ok(())
     }

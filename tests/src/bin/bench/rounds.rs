@@ -16,8 +16,14 @@ pub(crate) struct Effort {
 }
 
 impl Effort {
-    pub(crate) const FULL: Self = Self { rounds: 11, slot: Duration::from_millis(150) };
-    pub(crate) const QUICK: Self = Self { rounds: 7, slot: Duration::from_millis(40) };
+    pub(crate) const FULL: Self = Self {
+        rounds: 11,
+        slot: Duration::from_millis(150),
+    };
+    pub(crate) const QUICK: Self = Self {
+        rounds: 7,
+        slot: Duration::from_millis(40),
+    };
 }
 
 /// A spread above this makes a measurement void.
@@ -36,7 +42,11 @@ impl Range {
     fn of(mut values: Vec<f64>) -> Self {
         values.sort_unstable_by(f64::total_cmp);
         let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
-        Self { median: at(values.len() / 2), low: at(0), high: at(values.len().saturating_sub(1)) }
+        Self {
+            median: at(values.len() / 2),
+            low: at(0),
+            high: at(values.len().saturating_sub(1)),
+        }
     }
 }
 
@@ -96,9 +106,18 @@ fn measure(
     }
     let mean = |[one, two]: &[f64; 2]| f64::midpoint(*one, *two);
     let itself = |sides: &[[f64; 2]]| {
-        Range::of(sides.iter().map(|[one, two]| (one - two).abs() / one.min(*two)).collect()).median
+        Range::of(
+            sides
+                .iter()
+                .map(|[one, two]| (one - two).abs() / one.min(*two))
+                .collect(),
+        )
+        .median
     };
-    let ratios = firsts.iter().zip(&seconds).map(|(first, second)| mean(second) / mean(first));
+    let ratios = firsts
+        .iter()
+        .zip(&seconds)
+        .map(|(first, second)| mean(second) / mean(first));
     Ok(Paired {
         first: Range::of(firsts.iter().map(mean).collect()),
         second: Range::of(seconds.iter().map(mean).collect()),

@@ -34,7 +34,11 @@ fn row(
     let workload = Workload::new(shape);
     let engine = learned(&workload, shape, &workload.droppable)?;
     agreement::check(&engine, &workload)?;
-    let mut ours = || each(&workload.requests, |request| engine.process(request).map(drop_output));
+    let mut ours = || {
+        each(&workload.requests, |request| {
+            engine.process(request).map(drop_output)
+        })
+    };
     let mut theirs = || {
         each(&workload.requests, |request| {
             black_box(baseline::process(request, &workload.droppable)?);
@@ -68,8 +72,16 @@ fn shares(
     };
     report.speed(&format!("walk_{letter}"), time(effort, &mut reads)?, workload);
     let keeps_all = learned(workload, shape, &[].into())?;
-    let mut decides = || each(&workload.requests, |request| keeps_all.process(request).map(drop_output));
-    report.speed(&format!("keep_all_{letter}"), time(effort, &mut decides)?, workload);
+    let mut decides = || {
+        each(&workload.requests, |request| {
+            keeps_all.process(request).map(drop_output)
+        })
+    };
+    report.speed(
+        &format!("keep_all_{letter}"),
+        time(effort, &mut decides)?,
+        workload,
+    );
     Ok(())
 }
 

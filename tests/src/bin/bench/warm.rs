@@ -15,7 +15,10 @@ use jevmetrics_otlp::identity::{ContextAttributes, IdentityMode};
 use crate::error::BenchError;
 
 /// The one moment in which everything happens: no assessment expires.
-pub(crate) const NOW: Moment = Moment { seconds: 10, unix_nanos: 1_790_000_000_000_000_000 };
+pub(crate) const NOW: Moment = Moment {
+    seconds: 10,
+    unix_nanos: 1_790_000_000_000_000_000,
+};
 const LIFETIME: u32 = 900;
 const MODEL: &str = "jev-bench";
 
@@ -70,10 +73,21 @@ impl Warm {
         self.engine.process(request, NOW)?;
         let mut asked = self.asked.0.lock().unwrap_or_else(PoisonError::into_inner);
         for item in asked.drain(..) {
-            let keep = if droppable.contains(&item.summary.name) { 5 } else { 95 };
+            let keep = if droppable.contains(&item.summary.name) {
+                5
+            } else {
+                95
+            };
             if let (Some(keep), Some(other)) = (Percent::new(keep), Percent::new(50)) {
-                let answers = Answers { relevance: other, redundancy: other, keep, action: Action::Reduce };
-                self.engine.assessments().store(item.ticket, answers, MODEL, NOW.seconds);
+                let answers = Answers {
+                    relevance: other,
+                    redundancy: other,
+                    keep,
+                    action: Action::Reduce,
+                };
+                self.engine
+                    .assessments()
+                    .store(item.ticket, answers, MODEL, NOW.seconds);
             }
         }
         Ok(())

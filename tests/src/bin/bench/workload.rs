@@ -7,7 +7,7 @@ use jevmetrics_testkit::source::{Generator, Shape};
 
 /// Several requests of one shape, of different service instances: one request, over and over, would be
 /// learned by heart by the branch predictor.
-pub(crate) const REQUESTS: u64 = 8;
+pub(crate) const REQUESTS: u32 = 8;
 
 /// Requests of one shape.
 pub(crate) struct Workload {
@@ -22,7 +22,9 @@ pub(crate) struct Workload {
 
 impl Workload {
     pub(crate) fn new(shape: Shape) -> Self {
-        let mut generators: Vec<Generator> = (0..REQUESTS).map(|seed| Generator::new(shape, seed)).collect();
+        let mut generators: Vec<Generator> = (0..REQUESTS)
+            .map(|seed| Generator::new(shape, seed.into()))
+            .collect();
         let requests: Vec<Bytes> = generators.iter_mut().map(Generator::next_bytes).collect();
         Self {
             droppable: generators[0].droppable_names().into_iter().collect(),
