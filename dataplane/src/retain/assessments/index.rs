@@ -1,8 +1,8 @@
 //! Alias -> place: a fixed-size table of atomics, read without a lock.
 //!
-//! Buckets of four entries, two possible buckets for each alias. An entry that is replaced costs its former
-//! alias one more look by identity, never a wrong answer: readers compare the whole alias, and an entry is a
-//! seqlock over its own place.
+//! Buckets of four entries, two possible buckets for each alias. When both are full, an entry moves to its
+//! other bucket; if none can, one is replaced, which costs its alias one more look by identity. Never a wrong
+//! answer: readers compare the whole alias, and an entry is a seqlock over its own place.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -111,43 +111,62 @@ impl Index {
         place: PlaceRef,
         is_alive: impl Fn(PlaceRef) -> bool,
     ) {
-        let (low, high) = halves(alias);
-        let is_free = |entry: &Entry| {
+        let is_free = |entry: &&Entry| {
             let word = entry.place.load(Ordering::Relaxed);
-            let is_same = entry.alias_low.load(Ordering::Relaxed) == low
-                && entry.alias_high.load(Ordering::Relaxed) == high;
-            word == 0 || is_same || !is_alive(PlaceRef::unpack(word))
+            word == 0 || !is_alive(PlaceRef::unpack(word))
         };
         let [first, second] = self.buckets(alias);
-        let same = [first, second]
-            .into_iter()
-            .flat_map(|bucket| self.bucket(bucket))
-            .find(|entry| {
-                entry.alias_low.load(Ordering::Relaxed) == low
-                    && entry.alias_high.load(Ordering::Relaxed) == high
-            });
-        let free = |bucket: usize| self.bucket(bucket).iter().filter(|entry| is_free(entry)).count();
+        let candidates = || self.bucket(first).iter().chain(self.bucket(second));
+        let free = |bucket: usize| self.bucket(bucket).iter().filter(is_free).count();
         // The first bucket is looked at first: it gets the entry unless it is clearly fuller.
-        let bucket = if free(first) >= 2 || free(first) >= free(second) {
+        let roomier = if free(first) >= 2 || free(first) >= free(second) {
             first
         } else {
             second
         };
-        let victim = || {
-            let entries = self.bucket(bucket);
-            // Any entry will do when all are alive; bits of the alias spread the choice.
-            entries
-                .iter()
-                .find(|entry| is_free(entry))
-                .or(entries.get(low as usize >> 7 & (WAYS - 1)))
+        let entry = candidates()
+            .find(|entry| entry.alias() == alias)
+            .or_else(|| self.bucket(roomier).iter().find(is_free))
+            .or_else(|| candidates().find(|entry| self.move_away(entry, is_free)))
+            // Any will do when all are alive and stuck; bits of the alias spread the choice.
+            .or_else(|| self.bucket(first).get(alias as usize >> 7 & (WAYS - 1)));
+        if let Some(entry) = entry {
+            entry.write(alias, check, place.pack());
+        }
+    }
+
+    /// Copies an entry to its other bucket, if there is room: it can be found all the time.
+    fn move_away(&self, entry: &Entry, is_free: impl Fn(&&Entry) -> bool) -> bool {
+        let alias = entry.alias();
+        let place = entry.place.load(Ordering::Relaxed);
+        let buckets = self.buckets(alias);
+        // Its own bucket has no free entry: what is found is in the other one.
+        let Some(free) = buckets
+            .into_iter()
+            .find_map(|bucket| self.bucket(bucket).iter().find(&is_free))
+        else {
+            return false;
         };
-        let Some(entry) = same.or_else(victim) else { return };
-        entry.place.store(0, Ordering::Relaxed);
+        free.write(alias, entry.check.load(Ordering::Relaxed), place);
+        true
+    }
+}
+
+impl Entry {
+    fn alias(&self) -> u128 {
+        let high = self.alias_high.load(Ordering::Relaxed);
+        u128::from(high) << 64 | u128::from(self.alias_low.load(Ordering::Relaxed))
+    }
+
+    /// The writers' half of the seqlock. Callers hold the lock of the cold part.
+    fn write(&self, alias: u128, check: u64, place: u64) {
+        let (low, high) = halves(alias);
+        self.place.store(0, Ordering::Relaxed);
         fence(Ordering::Release);
-        entry.alias_low.store(low, Ordering::Relaxed);
-        entry.alias_high.store(high, Ordering::Relaxed);
-        entry.check.store(check, Ordering::Relaxed);
-        entry.place.store(place.pack(), Ordering::Release);
+        self.alias_low.store(low, Ordering::Relaxed);
+        self.alias_high.store(high, Ordering::Relaxed);
+        self.check.store(check, Ordering::Relaxed);
+        self.place.store(place, Ordering::Release);
     }
 }
 
@@ -171,7 +190,8 @@ mod tests {
 
     #[test]
     fn a_table_filled_to_its_size_finds_every_alias() {
-        let count = 100_000;
+        // A power of two: the highest load that the size allows.
+        let count = 1 << 17;
         let index = Index::new(count);
         for number in 0..count as u32 {
             index.insert(spread(number.into()), number.into(), place(number), |_| true);
