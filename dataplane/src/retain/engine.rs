@@ -306,7 +306,9 @@ impl Engine {
 
     fn write(&self, request: &Bytes, scratch: &mut Scratch, now: Moment, processed: &mut Processed) {
         let models = self.parts.assessments.models();
-        let mut companions = Vec::new();
+        // Borrows from the request, so it cannot be used again; one allocation at most.
+        let to_annotate = scratch.resolved.iter().filter(|resolved| resolved.annotate);
+        let mut companions = Vec::with_capacity(to_annotate.count());
         for (metric, resolved) in scratch.walk.metrics().iter().zip(&scratch.resolved) {
             let (true, Some(found)) = (resolved.annotate, resolved.found) else {
                 continue;
