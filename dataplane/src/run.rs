@@ -7,7 +7,7 @@
 //! A second signal ends the process at once.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -110,6 +110,18 @@ impl Listeners {
             admin: bind("listen.admin", listen.admin()).await?,
         })
     }
+
+    /// Port 0 in the settings is any free port: only here can be seen which.
+    fn log(&self) -> io::Result<()> {
+        tracing::info!(
+            grpc = %self.grpc.local_addr()?,
+            http = %self.http.local_addr()?,
+            metrics = %self.metrics.local_addr()?,
+            admin = %self.admin.local_addr()?,
+            "listening"
+        );
+        Ok(())
+    }
 }
 
 async fn serve(settings: &DataPlaneSettings, member: Member) -> Result<(), StartError> {
@@ -117,6 +129,7 @@ async fn serve(settings: &DataPlaneSettings, member: Member) -> Result<(), Start
     let mut terminate = signal(SignalKind::terminate()).map_err(StartError::Runtime)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(StartError::Runtime)?;
     let listeners = Listeners::open(settings.listen()).await?;
+    listeners.log().map_err(StartError::Runtime)?;
 
     let stop = CancellationToken::new();
     let stop_background = CancellationToken::new();

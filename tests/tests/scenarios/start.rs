@@ -9,7 +9,7 @@ use jevmetrics_testkit::process::{
 };
 use jevmetrics_testkit::sink::Sink;
 
-use crate::support::fast;
+use crate::support::{World, fast};
 
 /// Starts it, and returns the last line that it printed when it ended with an error.
 async fn last_line(options: Options) -> String {
@@ -189,4 +189,25 @@ async fn settings_can_be_checked_without_starting() {
     assert!(help.status.success());
     let help = String::from_utf8(help.stdout).unwrap();
     assert!(help.contains("--settings") && help.contains("--check"), "{help}");
+}
+
+/// *Scenario*: a process starts with ports of its own choice.
+/// *Guarantees*: one line of its log says where it listens, and another that it is ready.
+#[tokio::test]
+async fn the_log_says_where_it_listens() {
+    let world = World::start(Mode::Annotate).await;
+    let lines = world.lines(" listening ");
+    let [line] = lines.as_slice() else {
+        panic!("{}", world.plane.printed())
+    };
+    let listen = world.plane.listen();
+    for (name, address) in [
+        ("grpc", listen.grpc),
+        ("http", listen.http),
+        ("metrics", listen.metrics),
+        ("admin", listen.admin),
+    ] {
+        assert!(line.contains(&format!("{name}={address}")), "{line}");
+    }
+    assert_eq!(world.lines(" ready ").len(), 1);
 }
