@@ -46,7 +46,7 @@ impl Keys {
         xxh3_128_with_seed(bytes, seed)
     }
 
-    /// The check hash (SipHash) of one part. `kind` leaves bits 16 to 31 free.
+    /// The check hash (`SipHash`) of one part. `kind` leaves bits 16 to 31 free.
     pub(crate) fn check(&self, part: Part, kind: u64, bytes: &[u8]) -> u64 {
         let mut hasher = self.check.build_hasher();
         // In one word, which keeps the bytes aligned to the words that SipHash works on.

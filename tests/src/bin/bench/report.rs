@@ -90,7 +90,7 @@ impl Report {
     }
 
     /// A row that could not be measured.
-    pub(crate) fn missing(&mut self, key: &str, why: &str) {
+    pub(crate) fn missing(key: &str, why: &str) {
         say(&format!("{key:<24} missing: {why}"));
     }
 
