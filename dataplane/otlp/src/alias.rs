@@ -1,7 +1,7 @@
 //! The local alias of an instrument: a fast, randomly seeded hash over raw bytes.
 //!
 //! An alias only ever stands for identical raw identity bytes; what they mean is decided once, by
-//! [`crate::identity`]. A second, independent hash ([`Keys::check`]) guards drops, so that a collision of
+//! [`crate::identity`]. A second, independent hash ([`crate::Checks`]) guards drops, so that a collision of
 //! one function, accidental or made, cannot drop the wrong instrument.
 
 use std::hash::{BuildHasher, Hasher, RandomState};

@@ -9,18 +9,22 @@
 
 use std::fmt;
 
-use crate::malformed::Malformed;
+use crate::canonical::Canonical;
+use crate::malformed::{Malformed, Place};
 use crate::structure::{check_resource, check_scope};
-use crate::value::{Attribute, Value, attributes};
-use crate::walk::Walk;
-use crate::wire::Reader;
-use crate::{malformed::Place, wire::RECURSION_LIMIT};
+use crate::value::attributes;
+use crate::walk::{MetricRecord, Walk};
+use crate::wire::{RECURSION_LIMIT, Reader};
 
 /// Hash domain and version of the canonical encoding.
 pub const VERSION: &str = "jevmetrics.io/identity/v1";
 
 /// Values nested deeper than this are not read: real attributes are flat.
 pub const MAX_VALUE_DEPTH: u32 = 16;
+
+/// Resources and scopes with more attributes and values than this, at all depths, are not read: real ones
+/// have a few dozen.
+pub const MAX_VALUES: usize = 1 << 16;
 
 /// 160 bits of BLAKE3: short enough to keep many, long enough against made collisions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -84,6 +88,9 @@ pub enum InvalidIdentity {
     /// Beyond [`MAX_VALUE_DEPTH`].
     #[error("an attribute value is nested deeper than 16 levels")]
     NestedTooDeep,
+    /// Beyond [`MAX_VALUES`].
+    #[error("a resource or scope has more than 65536 attributes and values")]
+    TooManyValues,
     /// A string table reference: metrics have no such table.
     #[error("an attribute refers to a string table")]
     Reference,
@@ -98,7 +105,7 @@ pub enum InvalidIdentity {
 /// What identity says of one metric.
 pub type IdentityResult = Result<Identity, InvalidIdentity>;
 
-/// Parses what an alias stands for.
+/// Parses what one alias stands for. For many metrics of one request: [`Identities`].
 ///
 /// # Errors
 /// Outer: resource or scope are broken, the request must be refused. Inner: no identity, the metric is kept.
@@ -108,53 +115,121 @@ pub fn identify(
     metric: usize,
     mode: &IdentityMode,
 ) -> Result<IdentityResult, Malformed> {
-    let metric = &walk.metrics[metric];
-    let scope_record = &walk.scopes[metric.scope as usize];
-    let resource_record = &walk.resources[scope_record.resource as usize];
-    let resource = walk.resource_parts(request, scope_record.resource);
-    let scope = walk.scope_parts(request, metric.scope);
-    check_resource(&resource)?;
-    check_scope(&scope)?;
+    Identities::new(request, walk, mode).of(metric)
+}
 
-    let resource_attributes = attributes(&resource, 1)?;
-    let scope_attributes = attributes(&scope, 3)?;
-    let (scope_name, scope_version) = scope_names(&scope)?;
+/// The hash over what was written so far, if that can be read safely.
+type Begun = Result<blake3::Hasher, InvalidIdentity>;
 
-    let name = metric.name(request);
-    let data_type = match metric.data_type {
-        _ if name.is_empty() => return Ok(Err(InvalidIdentity::NoName)),
-        None => return Ok(Err(InvalidIdentity::NoData)),
-        Some(data_type) => data_type,
-    };
-    let mut canonical = Canonical::default();
-    let written = canonical
-        .resource(!resource.is_empty(), &resource_attributes, mode)
-        .and_then(|()| canonical.text(&request[resource_record.schema_url.range()]))
-        .and_then(|()| {
-            canonical.flag(!scope.is_empty());
-            canonical.text(scope_name)
-        })
-        .and_then(|()| canonical.text(scope_version))
-        .and_then(|()| canonical.map(&scope_attributes, MAX_VALUE_DEPTH))
-        .and_then(|()| canonical.text(&request[scope_record.schema_url.range()]))
-        .and_then(|()| canonical.text(name))
-        .and_then(|()| canonical.text(&request[metric.description.range()]))
-        .and_then(|()| canonical.text(&request[metric.unit.range()]));
-    if let Err(invalid) = written {
-        return Ok(Err(invalid));
+/// Parses what the aliases of one request stand for. What metrics share is parsed and hashed once while they
+/// stand side by side: a large resource with many metrics costs its size, not its size times their number.
+pub struct Identities<'a> {
+    request: &'a [u8],
+    walk: &'a Walk,
+    mode: &'a IdentityMode,
+    resource: Option<(u32, Begun)>,
+    scope: Option<(u32, Begun)>,
+}
+
+impl<'a> Identities<'a> {
+    /// `walk` has read `request`.
+    pub fn new(request: &'a [u8], walk: &'a Walk, mode: &'a IdentityMode) -> Self {
+        Self {
+            request,
+            walk,
+            mode,
+            resource: None,
+            scope: None,
+        }
     }
-    canonical.byte(data_type as u8);
-    canonical.optional(
-        data_type
-            .has_temporality()
-            .then_some(&metric.temporality.to_le_bytes()[..]),
-    );
-    canonical.optional(
-        data_type
-            .has_monotonicity()
-            .then_some(&[u8::from(metric.is_monotonic)][..]),
-    );
-    Ok(Ok(canonical.hash()))
+
+    /// The identity of one metric, by its index in the walk.
+    ///
+    /// # Errors
+    /// Outer: resource or scope are broken, the request must be refused. Inner: no identity, the metric is kept.
+    pub fn of(&mut self, metric: usize) -> Result<IdentityResult, Malformed> {
+        let record = &self.walk.metrics[metric];
+        let begun = self.scope(record.scope)?.clone();
+        Ok(begun.and_then(|hasher| self.finish(hasher, record)))
+    }
+
+    fn finish(&self, mut hasher: blake3::Hasher, metric: &MetricRecord) -> IdentityResult {
+        let name = metric.name(self.request);
+        if name.is_empty() {
+            return Err(InvalidIdentity::NoName);
+        }
+        let data_type = metric.data_type.ok_or(InvalidIdentity::NoData)?;
+        let temporality = metric.temporality.to_le_bytes();
+        let monotonicity = [u8::from(metric.is_monotonic)];
+        let mut canonical = Canonical::default();
+        canonical.text(name)?;
+        canonical.text(&self.request[metric.description.range()])?;
+        canonical.text(&self.request[metric.unit.range()])?;
+        canonical.byte(data_type as u8);
+        canonical.optional(data_type.has_temporality().then_some(&temporality[..]));
+        canonical.optional(data_type.has_monotonicity().then_some(&monotonicity[..]));
+        let mut identity = [0; 20];
+        hasher
+            .update(canonical.bytes())
+            .finalize_xof()
+            .fill(&mut identity);
+        Ok(Identity(identity))
+    }
+
+    fn scope(&mut self, scope: u32) -> Result<&Begun, Malformed> {
+        let known = match self.scope.take() {
+            Some(known) if known.0 == scope => known,
+            _ => (scope, self.begin_scope(scope)?),
+        };
+        Ok(&self.scope.insert(known).1)
+    }
+
+    fn begin_scope(&mut self, scope: u32) -> Result<Begun, Malformed> {
+        let record = &self.walk.scopes[scope as usize];
+        let begun = self.resource(record.resource)?.clone();
+        let parts = self.walk.scope_parts(self.request, scope);
+        if check_scope(&parts)? > MAX_VALUES {
+            return Ok(begun.and(Err(InvalidIdentity::TooManyValues)));
+        }
+        let attributes = attributes(&parts, 3)?;
+        let (name, version) = scope_names(&parts)?;
+        Ok(begun.and_then(|mut hasher| {
+            let mut canonical = Canonical::default();
+            canonical.flag(!parts.is_empty());
+            canonical.text(name)?;
+            canonical.text(version)?;
+            canonical.map(&attributes, MAX_VALUE_DEPTH)?;
+            canonical.text(&self.request[record.schema_url.range()])?;
+            hasher.update(canonical.bytes());
+            Ok(hasher)
+        }))
+    }
+
+    fn resource(&mut self, resource: u32) -> Result<&Begun, Malformed> {
+        let known = match self.resource.take() {
+            Some(known) if known.0 == resource => known,
+            _ => (resource, self.begin_resource(resource)?),
+        };
+        Ok(&self.resource.insert(known).1)
+    }
+
+    fn begin_resource(&self, resource: u32) -> Result<Begun, Malformed> {
+        let record = &self.walk.resources[resource as usize];
+        let parts = self.walk.resource_parts(self.request, resource);
+        if check_resource(&parts)? > MAX_VALUES {
+            return Ok(Err(InvalidIdentity::TooManyValues));
+        }
+        let attributes = attributes(&parts, 1)?;
+        let mut canonical = Canonical::default();
+        let written = canonical
+            .resource(!parts.is_empty(), &attributes, self.mode)
+            .and_then(|()| canonical.text(&self.request[record.schema_url.range()]));
+        Ok(written.map(|()| {
+            let mut hasher = blake3::Hasher::new_derive_key(VERSION);
+            hasher.update(canonical.bytes());
+            hasher
+        }))
+    }
 }
 
 /// Name and version of a scope; given several times, the last counts.
@@ -172,132 +247,4 @@ pub(crate) fn scope_names<'a>(parts: &[(&'a [u8], usize)]) -> Result<(&'a [u8], 
         }
     }
     Ok((name, version))
-}
-
-/// Writes the canonical encoding. Every item is typed or has a fixed place, every length is written.
-#[derive(Default)]
-struct Canonical {
-    bytes: Vec<u8>,
-}
-
-impl Canonical {
-    fn hash(&self) -> Identity {
-        let mut identity = [0; 20];
-        let mut hasher = blake3::Hasher::new_derive_key(VERSION);
-        hasher.update(&self.bytes);
-        hasher.finalize_xof().fill(&mut identity);
-        Identity(identity)
-    }
-
-    fn byte(&mut self, byte: u8) {
-        self.bytes.push(byte);
-    }
-
-    fn flag(&mut self, flag: bool) {
-        self.byte(u8::from(flag));
-    }
-
-    fn optional(&mut self, bytes: Option<&[u8]>) {
-        self.flag(bytes.is_some());
-        self.bytes.extend_from_slice(bytes.unwrap_or_default());
-    }
-
-    fn blob(&mut self, bytes: &[u8]) {
-        self.bytes.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    fn text(&mut self, bytes: &[u8]) -> Result<(), InvalidIdentity> {
-        if std::str::from_utf8(bytes).is_err() {
-            return Err(InvalidIdentity::NotText);
-        }
-        self.blob(bytes);
-        Ok(())
-    }
-
-    fn resource(
-        &mut self,
-        is_present: bool,
-        attributes: &[Attribute<'_>],
-        mode: &IdentityMode,
-    ) -> Result<(), InvalidIdentity> {
-        match mode {
-            IdentityMode::Complete => {
-                self.byte(1);
-                self.flag(is_present);
-                self.map(attributes, MAX_VALUE_DEPTH)
-            }
-            IdentityMode::Context(names) => {
-                // A resource that cannot be read safely is invalid in both modes.
-                Self::default().map(attributes, MAX_VALUE_DEPTH)?;
-                let context: Vec<Attribute<'_>> = attributes
-                    .iter()
-                    .filter(|attribute| names.contains(attribute.key))
-                    .cloned()
-                    .collect();
-                self.byte(2);
-                self.map(&context, MAX_VALUE_DEPTH)
-            }
-        }
-    }
-
-    /// Sorted by key; a key given twice makes the identity invalid.
-    fn map(&mut self, attributes: &[Attribute<'_>], depth: u32) -> Result<(), InvalidIdentity> {
-        let mut sorted: Vec<&Attribute<'_>> = attributes.iter().collect();
-        sorted.sort_unstable_by_key(|attribute| attribute.key);
-        if sorted.windows(2).any(|pair| pair[0].key == pair[1].key) {
-            return Err(InvalidIdentity::RepeatedKey);
-        }
-        self.bytes.extend_from_slice(&(sorted.len() as u64).to_le_bytes());
-        for attribute in sorted {
-            if attribute.has_key_reference {
-                return Err(InvalidIdentity::Reference);
-            }
-            self.text(attribute.key)?;
-            self.value(&attribute.value, depth)?;
-        }
-        Ok(())
-    }
-
-    fn value(&mut self, value: &Value<'_>, depth: u32) -> Result<(), InvalidIdentity> {
-        match value {
-            Value::Absent => self.byte(0),
-            Value::Empty => self.byte(1),
-            Value::Text(text) => {
-                self.byte(2);
-                self.text(text)?;
-            }
-            Value::Bool(value) => {
-                self.byte(3);
-                self.flag(*value);
-            }
-            Value::Int(value) => {
-                self.byte(4);
-                self.bytes.extend_from_slice(&value.to_le_bytes());
-            }
-            Value::Double(bits) => {
-                self.byte(5);
-                self.bytes.extend_from_slice(&bits.to_le_bytes());
-            }
-            Value::Bytes(bytes) => {
-                self.byte(6);
-                self.blob(bytes);
-            }
-            Value::Array(values) => {
-                let depth = depth.checked_sub(1).ok_or(InvalidIdentity::NestedTooDeep)?;
-                self.byte(7);
-                self.bytes.extend_from_slice(&(values.len() as u64).to_le_bytes());
-                for value in values {
-                    self.value(value, depth)?;
-                }
-            }
-            Value::Map(attributes) => {
-                let depth = depth.checked_sub(1).ok_or(InvalidIdentity::NestedTooDeep)?;
-                self.byte(8);
-                self.map(attributes, depth)?;
-            }
-            Value::Reference => return Err(InvalidIdentity::Reference),
-        }
-        Ok(())
-    }
 }

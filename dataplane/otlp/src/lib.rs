@@ -1,16 +1,19 @@
 //! OTLP metrics on raw bytes. Pure: no I/O, no async, no clock, no unsafe code.
 //!
 //! ```text
-//! request bytes -> Walk::read -> alias of each metric -> (unknown alias: identify, summarize)
+//! request bytes -> Walk::read -> alias of each metric -> (unknown alias: identity, summary)
 //!                                                     -> splice(which to drop, which to annotate)
 //! ```
 //!
 //! What is kept leaves byte for byte as it came. What lies inside data points is not read.
 
 mod alias;
+mod canonical;
+mod check;
 pub mod companion;
 pub mod identity;
 mod malformed;
+mod shape;
 mod splice;
 mod structure;
 pub mod summary;
@@ -19,6 +22,7 @@ mod walk;
 mod wire;
 
 pub use alias::Keys;
+pub use check::Checks;
 pub use malformed::{Fault, Malformed, Place};
 pub use splice::{Plan, Spliced, splice};
-pub use walk::{MetricRecord, Span, Walk};
+pub use walk::{MAX_ENTRIES, MetricRecord, Span, Walk};

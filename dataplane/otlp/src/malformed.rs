@@ -71,6 +71,9 @@ pub enum Fault {
     /// Offsets are kept in 32 bits.
     #[error("the request is larger than 4 GiB")]
     RequestTooLarge,
+    /// Beyond [`crate::MAX_ENTRIES`].
+    #[error("the request holds more than 524288 resources, scopes and metrics")]
+    TooManyEntries,
 }
 
 /// A request whose structure cannot be read. Nothing of it is exported.

@@ -1,17 +1,13 @@
 //! What the model may know of an instrument: metadata and shape, never a value.
 //!
-//! Off the warm path: taken once for a question. Data points are read here for the keys of their attributes
-//! alone; a point that cannot be read is left out, for the request itself is fine.
+//! Off the warm path: taken once for a question.
 
-use std::collections::{BTreeSet, HashSet};
-
-use xxhash_rust::xxh3::xxh3_128;
-
-use crate::identity::{ContextAttributes, scope_names};
-use crate::malformed::{Malformed, Place};
+use crate::identity::{ContextAttributes, MAX_VALUES, scope_names};
+use crate::malformed::Malformed;
+use crate::shape::Shape;
+use crate::structure::check_resource;
 use crate::value::{Attribute, Value, attributes};
 use crate::walk::Walk;
-use crate::wire::{RECURSION_LIMIT, Reader};
 
 /// Strings are cut here: a description that is longer tells the model nothing more.
 pub const MAX_TEXT_BYTES: usize = 256;
@@ -57,7 +53,7 @@ impl DataType {
     }
 
     /// The field of a data point that holds its attributes.
-    fn attributes_field(self) -> u32 {
+    pub(crate) fn attributes_field(self) -> u32 {
         match self {
             Self::Gauge | Self::Sum | Self::Summary => 7,
             Self::Histogram => 9,
@@ -95,47 +91,128 @@ pub struct Summary {
     pub scope_version: String,
 }
 
-/// Takes the summary of one metric. `None` if the metric has no data type.
-///
-/// # Errors
-/// Resource or scope are broken.
-pub fn summarize(
-    request: &[u8],
-    walk: &Walk,
-    metric: usize,
-    context: &ContextAttributes,
-) -> Result<Option<Summary>, Malformed> {
-    let metric = &walk.metrics[metric];
-    let Some(data_type) = metric.data_type else {
-        return Ok(None);
-    };
-    let scope = &walk.scopes[metric.scope as usize];
-    let (scope_name, scope_version) = scope_names(&walk.scope_parts(request, metric.scope))?;
-    let resource = attributes(&walk.resource_parts(request, scope.resource), 1)?;
-    let shape = Shape::of(&request[metric.body.range()], data_type);
-    Ok(Some(Summary {
-        name: cut(metric.name(request)),
-        description: cut(&request[metric.description.range()]),
-        unit: cut(&request[metric.unit.range()]),
-        data_type,
-        temporality: data_type.has_temporality().then_some(metric.temporality),
-        monotonic: data_type.has_monotonicity().then_some(metric.is_monotonic),
-        data_points: metric.points(),
-        attribute_sets: shape.sets.len() as u64,
-        attribute_keys: shape
-            .keys
-            .into_iter()
-            .take(MAX_ATTRIBUTE_KEYS)
-            .map(|key| cut(key.as_bytes()))
-            .collect(),
-        resource: texts(
-            resource
-                .iter()
-                .filter(|attribute| context.contains(attribute.key)),
-        ),
-        scope_name: cut(scope_name),
-        scope_version: cut(scope_version),
-    }))
+/// Summaries and descriptions of one request's metrics. What metrics share is read once while they stand
+/// side by side.
+pub struct Summaries<'a> {
+    request: &'a [u8],
+    walk: &'a Walk,
+    context: &'a ContextAttributes,
+    resource: Option<(u32, ResourceTexts)>,
+    scope: Option<(u32, ScopeTexts)>,
+}
+
+#[derive(Clone)]
+struct ResourceTexts {
+    /// What the model may see.
+    context: Vec<(String, String)>,
+    /// What people see.
+    shown: Vec<(String, String)>,
+}
+
+#[derive(Clone)]
+struct ScopeTexts {
+    name: String,
+    version: String,
+}
+
+impl<'a> Summaries<'a> {
+    /// `walk` has read `request`, and identities were asked for: structure is not checked again here.
+    pub fn new(request: &'a [u8], walk: &'a Walk, context: &'a ContextAttributes) -> Self {
+        Self {
+            request,
+            walk,
+            context,
+            resource: None,
+            scope: None,
+        }
+    }
+
+    /// Takes the summary of one metric. `None` if the metric has no data type.
+    ///
+    /// # Errors
+    /// Resource or scope are broken.
+    pub fn summarize(&mut self, metric: usize) -> Result<Option<Summary>, Malformed> {
+        let (request, metric) = (self.request, &self.walk.metrics[metric]);
+        let Some(data_type) = metric.data_type else {
+            return Ok(None);
+        };
+        let resource = self.resource(metric.scope)?.context.clone();
+        let scope = self.scope(metric.scope)?.clone();
+        let shape = Shape::of(&request[metric.body.range()], data_type);
+        Ok(Some(Summary {
+            name: cut(metric.name(request)),
+            description: cut(&request[metric.description.range()]),
+            unit: cut(&request[metric.unit.range()]),
+            data_type,
+            temporality: data_type.has_temporality().then_some(metric.temporality),
+            monotonic: data_type.has_monotonicity().then_some(metric.is_monotonic),
+            data_points: metric.points(),
+            attribute_sets: shape.sets(),
+            attribute_keys: shape.keys(),
+            resource,
+            scope_name: scope.name,
+            scope_version: scope.version,
+        }))
+    }
+
+    /// Describes one metric for people.
+    ///
+    /// # Errors
+    /// Resource or scope are broken.
+    pub fn describe(&mut self, metric: usize) -> Result<Description, Malformed> {
+        let (request, metric) = (self.request, &self.walk.metrics[metric]);
+        let resource = self.resource(metric.scope)?.shown.clone();
+        let scope = self.scope(metric.scope)?.clone();
+        Ok(Description {
+            name: cut(metric.name(request)),
+            unit: cut(&request[metric.unit.range()]),
+            data_type: metric.data_type,
+            scope_name: scope.name,
+            scope_version: scope.version,
+            resource,
+        })
+    }
+
+    fn resource(&mut self, scope: u32) -> Result<&ResourceTexts, Malformed> {
+        let resource = self.walk.scopes[scope as usize].resource;
+        let known = match self.resource.take() {
+            Some(known) if known.0 == resource => known,
+            _ => (resource, self.read_resource(resource)?),
+        };
+        Ok(&self.resource.insert(known).1)
+    }
+
+    fn read_resource(&self, resource: u32) -> Result<ResourceTexts, Malformed> {
+        let parts = self.walk.resource_parts(self.request, resource);
+        let attributes = match check_resource(&parts)? {
+            ..=MAX_VALUES => attributes(&parts, 1)?,
+            _ => Vec::new(),
+        };
+        let of_context = attributes
+            .iter()
+            .filter(|attribute| self.context.contains(attribute.key));
+        let context = texts(of_context);
+        let mut shown = texts(attributes.iter());
+        shown.truncate(MAX_ATTRIBUTE_KEYS);
+        shown.shrink_to_fit();
+        Ok(ResourceTexts { context, shown })
+    }
+
+    fn scope(&mut self, scope: u32) -> Result<&ScopeTexts, Malformed> {
+        let known = match self.scope.take() {
+            Some(known) if known.0 == scope => known,
+            _ => (scope, self.read_scope(scope)?),
+        };
+        Ok(&self.scope.insert(known).1)
+    }
+
+    fn read_scope(&self, scope: u32) -> Result<ScopeTexts, Malformed> {
+        let (name, version) = scope_names(&self.walk.scope_parts(self.request, scope))?;
+        Ok(ScopeTexts {
+            name: cut(name),
+            version: cut(version),
+        })
+    }
 }
 
 /// Keys and values of the attributes whose value is text or a number, sorted by key.
@@ -146,7 +223,10 @@ fn texts<'a>(attributes: impl Iterator<Item = &'a Attribute<'a>>) -> Vec<(String
                 Value::Text(text) => cut(text),
                 Value::Bool(value) => value.to_string(),
                 Value::Int(value) => value.to_string(),
-                Value::Double(bits) => f64::from_bits(*bits).to_string(),
+                Value::Double(bits) => {
+                    // With an exponent where it is shorter: never hundreds of digits.
+                    format!("{:?}", f64::from_bits(*bits))
+                }
                 _ => return None,
             };
             Some((cut(attribute.key), text))
@@ -157,89 +237,10 @@ fn texts<'a>(attributes: impl Iterator<Item = &'a Attribute<'a>>) -> Vec<(String
 }
 
 /// At most [`MAX_TEXT_BYTES`], whole characters.
-fn cut(bytes: &[u8]) -> String {
+pub(crate) fn cut(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_TEXT_BYTES + 4)]);
     let end = text.floor_char_boundary(MAX_TEXT_BYTES);
     text[..end].to_owned()
-}
-
-/// Keys and distinct attribute sets of the data points.
-#[derive(Default)]
-struct Shape<'a> {
-    keys: BTreeSet<&'a str>,
-    sets: HashSet<u128>,
-}
-
-impl<'a> Shape<'a> {
-    fn of(metric: &'a [u8], data_type: DataType) -> Self {
-        let mut shape = Self::default();
-        // The structure of the metric was checked by the walk: errors are the points' own.
-        let mut reader = Reader::new(metric, 0, RECURSION_LIMIT, Place::Metric);
-        while !reader.is_at_end() {
-            let Ok(key) = reader.key() else { break };
-            if key.field == data_type as u32 {
-                let Ok((data, _)) = reader.bytes_field(key) else {
-                    break;
-                };
-                shape.read_data(data, data_type.attributes_field());
-            } else if reader.skip(key).is_err() {
-                break;
-            }
-        }
-        shape
-    }
-
-    fn read_data(&mut self, data: &'a [u8], attributes_field: u32) {
-        let mut reader = Reader::new(data, 0, RECURSION_LIMIT, Place::Data);
-        while !reader.is_at_end() {
-            let Ok(key) = reader.key() else { break };
-            if key.field == 1 {
-                let Ok((point, _)) = reader.bytes_field(key) else {
-                    break;
-                };
-                self.read_point(point, attributes_field);
-            } else if reader.skip(key).is_err() {
-                break;
-            }
-        }
-    }
-
-    fn read_point(&mut self, point: &'a [u8], attributes_field: u32) {
-        let mut reader = Reader::new(point, 0, RECURSION_LIMIT, Place::Data);
-        // A sum does not depend on the order of the attributes.
-        let mut set = 0_u128;
-        while !reader.is_at_end() {
-            let Ok(key) = reader.key() else { return };
-            if key.field != attributes_field {
-                if reader.skip(key).is_err() {
-                    return;
-                }
-                continue;
-            }
-            let Ok((attribute, _)) = reader.bytes_field(key) else {
-                return;
-            };
-            set = set.wrapping_add(xxh3_128(attribute));
-            if let Some(name) = key_of(attribute) {
-                self.keys.insert(name);
-            }
-        }
-        self.sets.insert(set);
-    }
-}
-
-fn key_of(attribute: &[u8]) -> Option<&str> {
-    let mut reader = Reader::new(attribute, 0, RECURSION_LIMIT, Place::Attribute);
-    let mut name = None;
-    while !reader.is_at_end() {
-        let key = reader.key().ok()?;
-        if key.field == 1 {
-            name = std::str::from_utf8(reader.bytes_field(key).ok()?.0).ok();
-        } else {
-            reader.skip(key).ok()?;
-        }
-    }
-    name
 }
 
 /// How an instrument is shown to people: enough to tell identities with one name apart.
@@ -257,25 +258,4 @@ pub struct Description {
     pub scope_version: String,
     /// Resource attributes that can be shown as text, at most 64, sorted by key.
     pub resource: Vec<(String, String)>,
-}
-
-/// Describes one metric for people.
-///
-/// # Errors
-/// Resource or scope are broken.
-pub fn describe(request: &[u8], walk: &Walk, metric: usize) -> Result<Description, Malformed> {
-    let metric = &walk.metrics[metric];
-    let scope = &walk.scopes[metric.scope as usize];
-    let (scope_name, scope_version) = scope_names(&walk.scope_parts(request, metric.scope))?;
-    let resource = attributes(&walk.resource_parts(request, scope.resource), 1)?;
-    let mut shown = texts(resource.iter());
-    shown.truncate(MAX_ATTRIBUTE_KEYS);
-    Ok(Description {
-        name: cut(metric.name(request)),
-        unit: cut(&request[metric.unit.range()]),
-        data_type: metric.data_type,
-        scope_name: cut(scope_name),
-        scope_version: cut(scope_version),
-        resource: shown,
-    })
 }

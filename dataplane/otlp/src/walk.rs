@@ -6,7 +6,10 @@
 //!
 //! The content of resources and scopes is hashed here, not parsed: equal bytes have equal aliases. Whoever
 //! meets an unknown alias parses them ([`crate::identity`]); those that no metric refers to are checked here.
+//!
+//! The time taken is linear in the request, whatever its shape; the memory is bounded by [`MAX_ENTRIES`].
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::alias::{Keys, Part};
@@ -14,6 +17,10 @@ use crate::malformed::{Fault, Malformed, Place};
 use crate::structure;
 use crate::summary::DataType;
 use crate::wire::{Key, RECURSION_LIMIT, Reader};
+
+/// Most resources, scopes and metrics in one request. An entry costs its sender two bytes and us about a
+/// hundred: without a bound, a small compressed request could take all our memory.
+pub const MAX_ENTRIES: usize = 1 << 19;
 
 /// A stretch of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -61,6 +68,47 @@ impl Span {
 pub(crate) struct Singular {
     first: Span,
     count: u32,
+    /// Where its further occurrences begin in the list of repeats; they stand side by side.
+    repeats: u32,
+}
+
+impl Singular {
+    fn add(&mut self, span: Span, repeats: &mut Vec<Span>) {
+        if self.count == 0 {
+            self.first = span;
+            self.repeats = as_u32(repeats.len());
+        } else {
+            repeats.push(span);
+        }
+        self.count += 1;
+    }
+
+    /// Each occurrence, in order.
+    fn spans<'a>(&self, repeats: &'a [Span]) -> impl Iterator<Item = Span> + use<'a> {
+        let start = self.repeats as usize;
+        let further = (self.count as usize).saturating_sub(1);
+        let first = (self.count > 0).then_some(self.first);
+        first
+            .into_iter()
+            .chain(repeats[start..start + further].iter().copied())
+    }
+
+    /// What is hashed of it, and a number for its form: absent, one message, or several. The lengths of
+    /// several are hashed with them, for a whole message may be cut into pieces that are none.
+    fn raw<'a>(&self, request: &'a [u8], repeats: &[Span]) -> (u64, Cow<'a, [u8]>) {
+        match self.count {
+            0 => (0, Cow::Borrowed(&[])),
+            1 => (1, Cow::Borrowed(&request[self.first.range()])),
+            _ => {
+                let mut framed = Vec::new();
+                for span in self.spans(repeats) {
+                    framed.extend_from_slice(&(span.len() as u64).to_le_bytes());
+                    framed.extend_from_slice(&request[span.range()]);
+                }
+                (2, Cow::Owned(framed))
+            }
+        }
+    }
 }
 
 /// One entry of `resource_metrics`.
@@ -148,8 +196,11 @@ pub struct Walk {
     pub(crate) resources: Vec<ResourceRecord>,
     pub(crate) scopes: Vec<ScopeRecord>,
     pub(crate) metrics: Vec<MetricRecord>,
-    /// Second and further occurrences of a resource or scope: (place, index of the owner, where).
-    repeats: Vec<(Place, u32, Span)>,
+    /// Second and further occurrences of a resource.
+    resource_repeats: Vec<Span>,
+    /// Second and further occurrences of a scope.
+    scope_repeats: Vec<Span>,
+    entries: usize,
     points: u64,
 }
 
@@ -173,6 +224,7 @@ impl Walk {
             let key = reader.key()?;
             if key.field == 1 {
                 let body = reader.message_field(key, Place::ResourceMetrics)?;
+                self.enter(&reader)?;
                 self.read_resource_metrics(request, keys, body, start, reader.offset())?;
             } else {
                 reader.skip(key)?;
@@ -185,8 +237,18 @@ impl Walk {
         self.resources.clear();
         self.scopes.clear();
         self.metrics.clear();
-        self.repeats.clear();
+        self.resource_repeats.clear();
+        self.scope_repeats.clear();
+        self.entries = 0;
         self.points = 0;
+    }
+
+    fn enter(&mut self, reader: &Reader<'_>) -> Result<(), Malformed> {
+        self.entries += 1;
+        if self.entries > MAX_ENTRIES {
+            return Err(reader.fail(Fault::TooManyEntries));
+        }
+        Ok(())
     }
 
     fn read_resource_metrics(
@@ -210,10 +272,12 @@ impl Walk {
                     // Opens the nested message for its depth; the content is read where it is needed.
                     let nested = reader.message_field(key, Place::Resource)?;
                     let span = Span::new(nested.offset(), reader.offset());
-                    self.add_part(&mut resource, Place::Resource, index, span);
+                    self.enter(&reader)?;
+                    resource.add(span, &mut self.resource_repeats);
                 }
                 2 => {
                     let nested = reader.message_field(key, Place::ScopeMetrics)?;
+                    self.enter(&reader)?;
                     self.read_scope_metrics(request, keys, nested, index, field_start, reader.offset())?;
                 }
                 3 => schema_url = Span::of(reader.bytes_field(key)?),
@@ -221,7 +285,8 @@ impl Walk {
             }
         }
         let scopes = first_scope..as_u32(self.scopes.len());
-        let alias = self.part_alias(request, keys, Part::Resource, &resource, index)
+        let (form, raw) = resource.raw(request, &self.resource_repeats);
+        let alias = keys.alias(Part::Resource, form, &raw)
             ^ keys.alias(Part::ResourceSchemaUrl, 0, &request[schema_url.range()]);
         let field = Span::new(start, end);
         self.resources.push(ResourceRecord {
@@ -265,6 +330,7 @@ impl Walk {
             match key.field {
                 2 => {
                     let nested = reader.message_field(key, Place::Metric)?;
+                    self.enter(&reader)?;
                     let field = Span::new(field_start, reader.offset());
                     let metric = read_metric(request, keys, nested, index, field)?;
                     self.points += metric.points();
@@ -273,7 +339,8 @@ impl Walk {
                 1 => {
                     let nested = reader.message_field(key, Place::Scope)?;
                     let span = Span::new(nested.offset(), reader.offset());
-                    self.add_part(&mut scope, Place::Scope, index, span);
+                    self.enter(&reader)?;
+                    scope.add(span, &mut self.scope_repeats);
                 }
                 3 => schema_url = Span::of(reader.bytes_field(key)?),
                 _ => reader.skip(key)?,
@@ -293,7 +360,8 @@ impl Walk {
         if metrics.is_empty() {
             structure::check_scope(&self.scope_parts(request, index))?;
         } else {
-            let alias = self.part_alias(request, keys, Part::Scope, &scope, index)
+            let (form, raw) = scope.raw(request, &self.scope_repeats);
+            let alias = keys.alias(Part::Scope, form, &raw)
                 ^ keys.alias(Part::ScopeSchemaUrl, 0, &request[schema_url.range()]);
             for metric in &mut self.metrics[metrics.start as usize..] {
                 metric.alias ^= alias;
@@ -302,78 +370,17 @@ impl Walk {
         Ok(())
     }
 
-    fn add_part(&mut self, singular: &mut Singular, place: Place, owner: u32, span: Span) {
-        if singular.count == 0 {
-            singular.first = span;
-        } else {
-            self.repeats.push((place, owner, span));
-        }
-        singular.count += 1;
-    }
-
-    fn part_alias(&self, request: &[u8], keys: &Keys, part: Part, singular: &Singular, owner: u32) -> u128 {
-        // The kind keeps "absent" apart from "present and empty".
-        let present = u64::from(singular.count != 0);
-        if singular.count <= 1 {
-            return keys.alias(part, present, &request[singular.first.range()]);
-        }
-        keys.alias(part, present, &self.merged(request, part, singular, owner))
-    }
-
-    fn part_check(&self, request: &[u8], keys: &Keys, part: Part, singular: &Singular, owner: u32) -> u64 {
-        let present = u64::from(singular.count != 0);
-        if singular.count <= 1 {
-            return keys.check(part, present, &request[singular.first.range()]);
-        }
-        keys.check(part, present, &self.merged(request, part, singular, owner))
-    }
-
-    /// The merge of a message given several times is, in protobuf, the concatenation of its encodings.
-    fn merged(&self, request: &[u8], part: Part, singular: &Singular, owner: u32) -> Vec<u8> {
-        let place = if part == Part::Resource {
-            Place::Resource
-        } else {
-            Place::Scope
-        };
-        self.parts(request, place, singular, owner)
-            .iter()
-            .flat_map(|(bytes, _)| bytes.iter().copied())
-            .collect()
-    }
-
-    /// Each occurrence of a singular message with its offset in the request, in order.
-    fn parts<'a>(
-        &self,
-        request: &'a [u8],
-        place: Place,
-        singular: &Singular,
-        owner: u32,
-    ) -> Vec<(&'a [u8], usize)> {
-        let mut parts = Vec::new();
-        if singular.count > 0 {
-            parts.push(singular.first);
-        }
-        if singular.count > 1 {
-            let of_owner = |repeat: &&(Place, u32, Span)| repeat.0 == place && repeat.1 == owner;
-            parts.extend(self.repeats.iter().filter(of_owner).map(|repeat| repeat.2));
-        }
-        parts
-            .into_iter()
-            .map(|span| (&request[span.range()], span.range().start))
-            .collect()
-    }
-
+    /// Each occurrence of a resource with its offset in the request, in order. Their concatenation is, in
+    /// protobuf, the merge.
     pub(crate) fn resource_parts<'a>(&self, request: &'a [u8], resource: u32) -> Vec<(&'a [u8], usize)> {
-        self.parts(
-            request,
-            Place::Resource,
-            &self.resources[resource as usize].resource,
-            resource,
-        )
+        let singular = &self.resources[resource as usize].resource;
+        parts(request, singular.spans(&self.resource_repeats))
     }
 
+    /// As [`Self::resource_parts`], for a scope.
     pub(crate) fn scope_parts<'a>(&self, request: &'a [u8], scope: u32) -> Vec<(&'a [u8], usize)> {
-        self.parts(request, Place::Scope, &self.scopes[scope as usize].scope, scope)
+        let singular = &self.scopes[scope as usize].scope;
+        parts(request, singular.spans(&self.scope_repeats))
     }
 
     /// The metrics, in the order of the request.
@@ -387,28 +394,42 @@ impl Walk {
         self.points
     }
 
-    /// The part of the second, independent hash that all metrics of a scope share.
-    pub fn scope_check(&self, request: &[u8], keys: &Keys, scope: u32) -> u64 {
-        let record = &self.scopes[scope as usize];
-        let resource = &self.resources[record.resource as usize];
-        self.part_check(request, keys, Part::Resource, &resource.resource, record.resource)
-            ^ keys.check(Part::ResourceSchemaUrl, 0, &request[resource.schema_url.range()])
-            ^ self.part_check(request, keys, Part::Scope, &record.scope, scope)
-            ^ keys.check(Part::ScopeSchemaUrl, 0, &request[record.schema_url.range()])
+    /// How many resources, scopes and metrics were read, also by a reading that failed.
+    pub fn entries(&self) -> usize {
+        self.entries
     }
 
-    /// The second, independent hash over the raw identity bytes of one metric.
-    pub fn check(request: &[u8], keys: &Keys, metric: &MetricRecord, scope_check: u64) -> u64 {
-        let own = if metric.head_is_contiguous {
-            keys.check(Part::Metric, metric.kind(), &request[metric.head.range()])
+    /// The second, independent hash of a resource and its schema URL.
+    pub(crate) fn resource_check(&self, request: &[u8], keys: &Keys, resource: u32) -> u64 {
+        let record = &self.resources[resource as usize];
+        let (form, raw) = record.resource.raw(request, &self.resource_repeats);
+        keys.check(Part::Resource, form, &raw)
+            ^ keys.check(Part::ResourceSchemaUrl, 0, &request[record.schema_url.range()])
+    }
+
+    /// The second, independent hash of a scope and its schema URL.
+    pub(crate) fn scope_check(&self, request: &[u8], keys: &Keys, scope: u32) -> u64 {
+        let record = &self.scopes[scope as usize];
+        let (form, raw) = record.scope.raw(request, &self.scope_repeats);
+        keys.check(Part::Scope, form, &raw)
+            ^ keys.check(Part::ScopeSchemaUrl, 0, &request[record.schema_url.range()])
+    }
+}
+
+fn parts(request: &[u8], spans: impl Iterator<Item = Span>) -> Vec<(&[u8], usize)> {
+    spans
+        .map(|span| (&request[span.range()], span.range().start))
+        .collect()
+}
+
+impl MetricRecord {
+    /// The second, independent hash of what is the metric's own.
+    pub(crate) fn own_check(&self, request: &[u8], keys: &Keys) -> u64 {
+        if self.head_is_contiguous {
+            keys.check(Part::Metric, self.kind(), &request[self.head.range()])
         } else {
-            keys.check(
-                Part::ScatteredMetric,
-                metric.kind(),
-                &scattered_head(request, metric),
-            )
-        };
-        scope_check ^ own
+            keys.check(Part::ScatteredMetric, self.kind(), &scattered_head(request, self))
+        }
     }
 }
 

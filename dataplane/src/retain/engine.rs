@@ -13,21 +13,22 @@ use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use jevmetrics_api::live::{LivePolicy, Mode};
 use jevmetrics_otlp::companion::{Companion, SET_SIZE, Stamp};
-use jevmetrics_otlp::identity::{ContextAttributes, IdentityMode, identify};
-use jevmetrics_otlp::summary::{Summary, describe, summarize};
-use jevmetrics_otlp::{Keys, Malformed, Plan, Spliced, Walk, splice};
+use jevmetrics_otlp::identity::{ContextAttributes, Identities, IdentityMode};
+use jevmetrics_otlp::summary::Summaries;
+use jevmetrics_otlp::{Checks, Keys, Malformed, MetricRecord, Plan, Spliced, Walk, splice};
 
 use super::assessments::{Assessments, Found, Seconds, State};
 use super::decide::{Decision, Knowledge, Reason, decide};
 use super::policy::Policy;
 use super::tally::Tally;
-use crate::infer::{Item, Ticket};
+use crate::infer::Item;
 
 /// Where questions go. Both calls return at once.
 pub trait Questions: Send + Sync {
     /// Whether an item offered now would be taken: asked before a summary is made.
     fn wants(&self) -> bool;
     /// Takes the item, or gives it back.
+    #[allow(clippy::result_large_err, reason = "the item moves either way")]
     fn offer(&self, item: Item) -> Result<(), Item>;
     /// Counts instruments that were not offered because nothing was wanted.
     fn count_rejected(&self, _instruments: u64) {}
@@ -102,6 +103,16 @@ struct Scratch {
     annotated: HashSet<u32>,
 }
 
+/// Requests with more entries than this are rare: the memory of one is given back.
+const RETAINED_ENTRIES: usize = 1 << 16;
+
+/// What is read of a request beyond the walk: of metrics that are new, about to be dropped or asked about.
+struct Reading<'a> {
+    identities: Identities<'a>,
+    summaries: Summaries<'a>,
+    checks: Checks<'a>,
+}
+
 /// What was found about one metric.
 #[derive(Clone, Copy)]
 struct Resolved {
@@ -150,7 +161,13 @@ impl Engine {
     /// # Errors
     /// The structure cannot be read. Nothing was counted and nothing may be sent on.
     pub fn process(&self, request: &Bytes, now: Moment) -> Result<Processed, Malformed> {
-        SCRATCH.with_borrow_mut(|scratch| self.process_with(scratch, request, now))
+        SCRATCH.with_borrow_mut(|scratch| {
+            let processed = self.process_with(scratch, request, now);
+            if scratch.walk.entries() > RETAINED_ENTRIES {
+                *scratch = Scratch::default();
+            }
+            processed
+        })
     }
 
     fn process_with(
@@ -165,22 +182,26 @@ impl Engine {
         scratch.resolved.clear();
         scratch.annotated.clear();
         let assessments = &*self.parts.assessments;
-        let touched = scratch
-            .walk
+        let walk = &scratch.walk;
+        let touched = walk
             .metrics()
             .iter()
             .fold(0, |sum, metric| sum ^ assessments.touch(metric.alias()));
         std::hint::black_box(touched);
 
-        let mut processed = Processed::of(&scratch.walk, policy.as_ref().map(|policy| policy.mode));
-        let mut check = ScopeCheck::default();
-        for (index, metric) in scratch.walk.metrics().iter().enumerate() {
-            let found = match assessments.find(metric.alias()) {
+        let mut processed = Processed::of(walk, policy.as_ref().map(|policy| policy.mode));
+        let mut reading = Reading {
+            identities: Identities::new(request, walk, &self.parts.identity),
+            summaries: Summaries::new(request, walk, &self.parts.context),
+            checks: Checks::new(request, walk, &self.parts.keys),
+        };
+        for (index, metric) in walk.metrics().iter().enumerate() {
+            let (found, knowledge) = match assessments.find(metric.alias()) {
                 Some(found) => {
                     processed.cache_hits += 1;
-                    Some(found)
+                    (Some(found), Assessments::knowledge(found.state, now.seconds))
                 }
-                None => self.meet(request, &scratch.walk, index, now)?,
+                None => self.meet(&mut reading, index, metric, now)?,
             };
             let Some(policy) = &*policy else {
                 processed
@@ -199,17 +220,11 @@ impl Engine {
                     .is_protected(found.ticket, policy.generation, || policy.protection.covers(name)),
                 None => policy.protection.covers(name),
             };
-            let knowledge = match found {
-                Some(found) => Assessments::knowledge(found.state, now.seconds),
-                None => self.knowledge_without_place(request, &scratch.walk, index)?,
-            };
             let (mut decision, mut reason) = decide(is_protected, knowledge, policy.thresholds);
-            if decision == Decision::Drop {
-                let own = check.of(request, &scratch.walk, &self.parts.keys, index);
-                if found.is_none_or(|found| found.check != own) {
-                    processed.alias_collisions += 1;
-                    (decision, reason) = (Decision::Keep, Reason::AwaitingAssessment);
-                }
+            if decision == Decision::Drop && found.is_none_or(|found| found.check != reading.checks.of(index))
+            {
+                processed.alias_collisions += 1;
+                (decision, reason) = (Decision::Keep, Reason::AwaitingAssessment);
             }
             processed.tally.add(decision, reason, metric.points());
             if decision == Decision::Drop && policy.mode == Mode::Reduce {
@@ -217,60 +232,47 @@ impl Engine {
                 processed.dropped_metrics += 1;
                 processed.dropped_points += metric.points();
             }
-            let is_assessed = matches!(knowledge, Knowledge::Assessed(_));
+            // A score counts here: what is protected keeps its assessment, but does not show it.
+            let is_judged = matches!(reason, Reason::CachedScore | Reason::Uncertain);
             scratch.resolved.push(Resolved {
                 found,
                 ask: reason == Reason::AwaitingAssessment,
-                annotate: policy.mode == Mode::Annotate && is_assessed,
+                annotate: policy.mode == Mode::Annotate && is_judged,
             });
         }
         processed.kept_points -= processed.dropped_points;
-        self.count_and_ask(request, scratch, now);
+        self.count_and_ask(&mut reading, walk, &scratch.resolved, now);
         self.write(request, scratch, now, &mut processed);
         Ok(processed)
     }
 
-    /// An alias for the first time: parses the identity and looks for a place.
+    /// An alias for the first time: parses the identity and looks for a place. Without one (the table is
+    /// full), only whether the identity is valid is known.
     #[cold]
     fn meet(
         &self,
-        request: &[u8],
-        walk: &Walk,
-        metric: usize,
+        reading: &mut Reading<'_>,
+        index: usize,
+        metric: &MetricRecord,
         now: Moment,
-    ) -> Result<Option<Found>, Malformed> {
-        let identity = identify(request, walk, metric, &self.parts.identity)?;
-        let record = &walk.metrics()[metric];
-        let scope_check = walk.scope_check(request, &self.parts.keys, record.scope());
-        let check = Walk::check(request, &self.parts.keys, record, scope_check);
-        Ok(self
-            .parts
-            .assessments
-            .admit(record.alias(), check, identity, now.seconds, || {
-                describe(request, walk, metric).ok()
-            }))
+    ) -> Result<(Option<Found>, Knowledge), Malformed> {
+        let identity = reading.identities.of(index)?;
+        let check = reading.checks.of(index);
+        let describe = || reading.summaries.describe(index).ok();
+        let assessments = &self.parts.assessments;
+        let found = assessments.admit(metric.alias(), check, identity, now.seconds, describe);
+        let knowledge = match found {
+            Some(found) => Assessments::knowledge(found.state, now.seconds),
+            None if identity.is_ok() => Knowledge::Unknown,
+            None => Knowledge::InvalidIdentity,
+        };
+        Ok((found, knowledge))
     }
 
-    /// The table is full: only whether the identity is valid can be said.
-    #[cold]
-    fn knowledge_without_place(
-        &self,
-        request: &[u8],
-        walk: &Walk,
-        metric: usize,
-    ) -> Result<Knowledge, Malformed> {
-        let identity = identify(request, walk, metric, &self.parts.identity)?;
-        Ok(if identity.is_ok() {
-            Knowledge::Unknown
-        } else {
-            Knowledge::InvalidIdentity
-        })
-    }
-
-    fn count_and_ask(&self, request: &[u8], scratch: &Scratch, now: Moment) {
+    fn count_and_ask(&self, reading: &mut Reading<'_>, walk: &Walk, resolved: &[Resolved], now: Moment) {
         let assessments = &*self.parts.assessments;
         let mut rejected = 0;
-        for (index, (metric, resolved)) in scratch.walk.metrics().iter().zip(&scratch.resolved).enumerate() {
+        for (index, (metric, resolved)) in walk.metrics().iter().zip(resolved).enumerate() {
             let Some(found) = resolved.found else { continue };
             assessments.count(found.ticket, metric.points(), now.seconds);
             if !resolved.ask {
@@ -278,8 +280,9 @@ impl Engine {
             }
             if !self.parts.questions.wants() {
                 rejected += u64::from(!assessments.is_asking(found.ticket));
-            } else if assessments.start_asking(found.ticket) {
-                self.ask(request, &scratch.walk, index, found.ticket);
+            } else if assessments.start_asking(found.ticket, now.seconds) && !self.ask(reading, index, found)
+            {
+                assessments.stop_asking(found.ticket);
             }
         }
         if rejected > 0 {
@@ -287,16 +290,18 @@ impl Engine {
         }
     }
 
+    /// True if the question is on its way.
     #[cold]
-    fn ask(&self, request: &[u8], walk: &Walk, metric: usize, ticket: Ticket) {
-        let summary: Option<Summary> = summarize(request, walk, metric, &self.parts.context)
-            .ok()
-            .flatten();
-        let taken =
-            summary.is_some_and(|summary| self.parts.questions.offer(Item { ticket, summary }).is_ok());
-        if !taken {
-            self.parts.assessments.stop_asking(ticket);
+    fn ask(&self, reading: &mut Reading<'_>, index: usize, found: Found) -> bool {
+        // An answer about one instrument must not be stored for another whose alias collides.
+        if found.check != reading.checks.of(index) {
+            return false;
         }
+        let Ok(Some(summary)) = reading.summaries.summarize(index) else {
+            return false;
+        };
+        let ticket = found.ticket;
+        self.parts.questions.offer(Item { ticket, summary }).is_ok()
     }
 
     fn write(&self, request: &Bytes, scratch: &mut Scratch, now: Moment, processed: &mut Processed) {
@@ -357,23 +362,5 @@ impl Processed {
             alias_collisions: 0,
             tally: Tally::default(),
         }
-    }
-}
-
-/// The second hash, with the part that a scope's metrics share computed once.
-#[derive(Default)]
-struct ScopeCheck {
-    last: Option<(u32, u64)>,
-}
-
-impl ScopeCheck {
-    fn of(&mut self, request: &[u8], walk: &Walk, keys: &Keys, metric: usize) -> u64 {
-        let record = &walk.metrics()[metric];
-        let scope_check = match self.last {
-            Some((scope, check)) if scope == record.scope() => check,
-            _ => walk.scope_check(request, keys, record.scope()),
-        };
-        self.last = Some((record.scope(), scope_check));
-        Walk::check(request, keys, record, scope_check)
     }
 }

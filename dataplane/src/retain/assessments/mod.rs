@@ -136,6 +136,10 @@ impl Assessments {
         describe: impl FnOnce() -> Option<Description>,
     ) -> Option<Found> {
         let mut cold = self.cold();
+        if let Some(found) = self.find(alias) {
+            // Somebody else met it meanwhile. Without this look, an invalid identity would get a second place.
+            return Some(found);
+        }
         let known = identity.ok().and_then(|identity| cold.holders.slot_of(&identity));
         let (slot, is_new) = match known {
             Some(slot) => (slot, false),
@@ -231,10 +235,20 @@ impl Assessments {
         self.slots[ticket.slot as usize].count(points, now);
     }
 
-    /// True for one caller, who must see to it that the question ends in an outcome.
+    /// True for one caller, who must see to it that the question ends in an outcome. False also if the answer
+    /// came after the caller had looked.
     #[inline]
-    pub fn start_asking(&self, ticket: Ticket) -> bool {
-        self.slots[ticket.slot as usize].start_asking(ticket.generation)
+    pub fn start_asking(&self, ticket: Ticket, now: Seconds) -> bool {
+        let slot = &self.slots[ticket.slot as usize];
+        if !slot.start_asking(ticket.generation) {
+            return false;
+        }
+        let state = slot.state(ticket.generation);
+        let is_unknown = state.is_some_and(|state| Self::knowledge(state, now) == Knowledge::Unknown);
+        if !is_unknown {
+            slot.stop_asking(ticket.generation);
+        }
+        is_unknown
     }
 
     /// Whether a question about this identity is on its way.

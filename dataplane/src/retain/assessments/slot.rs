@@ -159,7 +159,8 @@ impl Slot {
 
     /// Stores what is known now. Callers hold the lock of the cold part and have compared the generation.
     pub(super) fn store(&self, state: State) {
-        self.state.store(state.pack(), Ordering::Relaxed);
+        // Release: who reads the state also finds the model name that it refers to.
+        self.state.store(state.pack(), Ordering::Release);
         self.asking.store(0, Ordering::Release);
     }
 
