@@ -46,7 +46,7 @@ impl Keys {
         xxh3_128_with_seed(bytes, seed)
     }
 
-    /// The check hash (SipHash) of one part.
+    /// The check hash (`SipHash`) of one part.
     pub(crate) fn check(&self, part: Part, kind: u64, bytes: &[u8]) -> u64 {
         let mut hasher = self.check.build_hasher();
         hasher.write_u8(part as u8);

@@ -8,7 +8,7 @@ use crate::companion::{Companion, Stamp, field_len};
 use crate::walk::{ResourceRecord, ScopeRecord, Walk};
 use crate::wire::put_varint;
 
-/// `resource_metrics` in the request, `scope_metrics` in resource_metrics: field 1 and 2, length-delimited.
+/// `resource_metrics` in the request, `scope_metrics` in `resource_metrics`: field 1 and 2, length-delimited.
 const RESOURCE_METRICS: u8 = 0x0a;
 const SCOPE_METRICS: u8 = 0x12;
 

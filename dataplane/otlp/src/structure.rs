@@ -6,9 +6,9 @@
 use crate::malformed::{Malformed, Place};
 use crate::wire::{Key, RECURSION_LIMIT, Reader};
 
-/// Levels that may be opened below a resource: request and resource_metrics are above it.
+/// Levels that may be opened below a resource: request and `resource_metrics` are above it.
 pub(crate) const RESOURCE_DEPTH: u32 = RECURSION_LIMIT - 2;
-/// Levels that may be opened below a scope: request, resource_metrics and scope_metrics are above it.
+/// Levels that may be opened below a scope: request, `resource_metrics` and `scope_metrics` are above it.
 pub(crate) const SCOPE_DEPTH: u32 = RECURSION_LIMIT - 3;
 
 /// Each part is one occurrence of the message, with its offset in the request.

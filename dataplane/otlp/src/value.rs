@@ -58,7 +58,7 @@ pub(crate) fn attributes<'a>(
     Ok(found)
 }
 
-fn attribute<'a>(payload: (&'a [u8], usize)) -> Result<Attribute<'a>, Malformed> {
+fn attribute(payload: (&[u8], usize)) -> Result<Attribute<'_>, Malformed> {
     let mut reader = Reader::new(payload.0, payload.1, DEPTH, Place::Attribute);
     let mut attribute = Attribute {
         key: &[],

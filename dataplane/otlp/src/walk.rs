@@ -416,7 +416,7 @@ impl Walk {
     }
 }
 
-fn parts<'a>(request: &'a [u8], spans: impl Iterator<Item = Span>) -> Vec<(&'a [u8], usize)> {
+fn parts(request: &[u8], spans: impl Iterator<Item = Span>) -> Vec<(&[u8], usize)> {
     spans
         .map(|span| (&request[span.range()], span.range().start))
         .collect()

@@ -382,3 +382,6 @@ impl Assessments {
             })
     }
 }
+
+#[cfg(test)]
+mod tests;
