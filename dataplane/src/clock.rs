@@ -25,6 +25,10 @@ impl Clock {
     }
 
     /// The time of a request. The wall clock only stamps companions.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the outermost shell: read here once a request"
+    )]
     pub fn moment(&self) -> Moment {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Moment {

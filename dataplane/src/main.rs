@@ -11,5 +11,5 @@ use jevmetrics_dataplane::run::run;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    run(Args::parse())
+    run(&Args::parse())
 }

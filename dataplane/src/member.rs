@@ -12,7 +12,12 @@ pub struct Member {
 impl Member {
     /// Names from the hostname and the operating system's randomness.
     pub fn new(hostname: &str, random: [u8; 12]) -> Self {
-        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let hex = |bytes: &[u8]| -> String {
+            let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+            digits
+                .filter_map(|digit| char::from_digit(digit.into(), 16))
+                .collect()
+        };
         let (own, collector) = random.split_at(4);
         Self {
             id: format!("{hostname}-{}", hex(own)),

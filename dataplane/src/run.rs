@@ -20,6 +20,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -28,7 +29,7 @@ use crate::clock::Clock;
 use crate::export;
 use crate::export_headers::ExportHeaders;
 use crate::infer::Inference;
-use crate::live::LiveFile;
+use crate::live::{LiveFile, LiveState};
 use crate::member::{Member, hostname};
 use crate::observe::admin::{self, Admin};
 use crate::observe::coverage::{Coverage, INTERVAL_SECONDS};
@@ -49,7 +50,7 @@ use crate::start_error::StartError;
 const DRAIN_MARGIN: Duration = Duration::from_secs(1);
 
 /// Runs the process to its end.
-pub fn run(args: Args) -> ExitCode {
+pub fn run(args: &Args) -> ExitCode {
     let mut random = [0; 12];
     let seeded = getrandom::fill(&mut random);
     let member = Member::new(&hostname(), random);
@@ -158,7 +159,10 @@ async fn serve(settings: &DataPlaneSettings, member: Member) -> Result<(), Start
     let live = LiveFile::open(settings.live_file().to_owned());
     let policies = live.subscribe();
     background.spawn(live.follow(stop_background.clone()));
-    background.spawn(follow_policy(policies.clone(), Arc::clone(&engine)));
+    // Before the first request, or that one would find no policy.
+    let mut followed = policies.clone();
+    put_in_force(&mut followed, &engine);
+    background.spawn(follow_policy(followed, Arc::clone(&engine)));
     let coverage = Arc::new(Mutex::new(Coverage::default()));
     background.spawn(follow_coverage(Arc::clone(&coverage), flow.clone()));
 
@@ -231,15 +235,16 @@ async fn serve(settings: &DataPlaneSettings, member: Member) -> Result<(), Start
 }
 
 /// Puts each new policy in force.
-async fn follow_policy(mut live: tokio::sync::watch::Receiver<crate::live::LiveState>, engine: Arc<Engine>) {
-    loop {
-        let policy = live.borrow_and_update().policy.clone();
-        if let Some(policy) = policy {
-            engine.set_policy(&policy);
-        }
-        if live.changed().await.is_err() {
-            return;
-        }
+async fn follow_policy(mut live: watch::Receiver<LiveState>, engine: Arc<Engine>) {
+    while live.changed().await.is_ok() {
+        put_in_force(&mut live, &engine);
+    }
+}
+
+fn put_in_force(live: &mut watch::Receiver<LiveState>, engine: &Engine) {
+    let policy = live.borrow_and_update().policy.clone();
+    if let Some(policy) = policy {
+        engine.set_policy(&policy);
     }
 }
 

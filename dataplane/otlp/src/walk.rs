@@ -181,7 +181,7 @@ impl MetricRecord {
         self.scope
     }
 
-    /// What of the identity is not in the name, description and unit.
+    /// What of the identity is not in the name, description and unit. Bits 16 to 31 are free.
     #[inline]
     fn kind(&self) -> u64 {
         let data_type = self.data_type.map_or(0, |data_type| data_type as u64);

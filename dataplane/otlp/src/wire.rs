@@ -28,20 +28,21 @@ pub(crate) struct Key {
 
 /// Reads the fields of one message. `depth` is how many more levels may be opened below it.
 pub(crate) struct Reader<'a> {
-    bytes: &'a [u8],
-    position: usize,
-    /// Where `bytes` begins in the request: errors name places in the request.
-    base: usize,
+    /// What is not read yet.
+    rest: &'a [u8],
+    /// Where `rest` ends in the request: errors name places in the request.
+    end: usize,
     depth: u32,
     place: Place,
 }
 
 impl<'a> Reader<'a> {
+    /// `base` is where `bytes` begins in the request.
+    #[inline]
     pub(crate) fn new(bytes: &'a [u8], base: usize, depth: u32, place: Place) -> Self {
         Self {
-            bytes,
-            position: 0,
-            base,
+            rest: bytes,
+            end: base + bytes.len(),
             depth,
             place,
         }
@@ -49,13 +50,13 @@ impl<'a> Reader<'a> {
 
     #[inline]
     pub(crate) fn is_at_end(&self) -> bool {
-        self.position >= self.bytes.len()
+        self.rest.is_empty()
     }
 
     /// Position of the next byte in the request.
     #[inline]
     pub(crate) fn offset(&self) -> usize {
-        self.base + self.position
+        self.end - self.rest.len()
     }
 
     #[cold]
@@ -89,21 +90,32 @@ impl<'a> Reader<'a> {
         Ok(Key { field, wire_type })
     }
 
-    #[inline]
+    #[inline(always)]
+    #[allow(
+        clippy::inline_always,
+        reason = "twice a data point: the call costs more than the work"
+    )]
     pub(crate) fn varint(&mut self) -> Result<u64, Malformed> {
-        match self.bytes.get(self.position) {
-            Some(&byte) if byte < 0x80 => {
-                self.position += 1;
-                Ok(u64::from(byte))
+        match *self.rest {
+            // Tags and short lengths.
+            [first, ref rest @ ..] if first < 0x80 => {
+                self.rest = rest;
+                Ok(u64::from(first))
+            }
+            // The lengths of most messages.
+            [first, second, ref rest @ ..] if second < 0x80 => {
+                self.rest = rest;
+                Ok(u64::from(first & 0x7f) | u64::from(second) << 7)
             }
             _ => self.long_varint(),
         }
     }
 
+    #[inline(never)]
     fn long_varint(&mut self) -> Result<u64, Malformed> {
         let mut value = 0_u64;
         for index in 0..10 {
-            let Some(&byte) = self.bytes.get(self.position + index) else {
+            let Some(&byte) = self.rest.get(index) else {
                 return Err(self.fail(Fault::Truncated));
             };
             value |= u64::from(byte & 0x7f) << (7 * index);
@@ -112,7 +124,7 @@ impl<'a> Reader<'a> {
                 if index == 9 && byte > 1 {
                     break;
                 }
-                self.position += index + 1;
+                self.rest = &self.rest[index + 1..];
                 return Ok(value);
             }
         }
@@ -123,15 +135,15 @@ impl<'a> Reader<'a> {
     #[inline]
     pub(crate) fn length_delimited(&mut self) -> Result<(&'a [u8], usize), Malformed> {
         let length = self.varint()?;
-        let remaining = self.bytes.len() - self.position;
-        match usize::try_from(length) {
-            Ok(length) if length <= remaining => {
-                let start = self.position;
-                self.position += length;
-                Ok((&self.bytes[start..self.position], self.base + start))
-            }
-            _ => Err(self.fail(Fault::Truncated)),
-        }
+        let start = self.offset();
+        let split = usize::try_from(length)
+            .ok()
+            .and_then(|length| self.rest.split_at_checked(length));
+        let Some((payload, rest)) = split else {
+            return Err(self.fail(Fault::Truncated));
+        };
+        self.rest = rest;
+        Ok((payload, start))
     }
 
     /// The payload of a field that must be length-delimited.
@@ -149,13 +161,7 @@ impl<'a> Reader<'a> {
             return Err(self.fail(Fault::NestedTooDeep));
         }
         let (bytes, base) = self.length_delimited()?;
-        Ok(Reader {
-            bytes,
-            position: 0,
-            base,
-            depth: self.depth - 1,
-            place,
-        })
+        Ok(Reader::new(bytes, base, self.depth - 1, place))
     }
 
     pub(crate) fn varint_field(&mut self, key: Key) -> Result<u64, Malformed> {
@@ -165,13 +171,11 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn fixed64_field(&mut self, key: Key) -> Result<u64, Malformed> {
         self.expect(key, WireType::Fixed64)?;
-        match self.bytes[self.position..].first_chunk::<8>() {
-            Some(chunk) => {
-                self.position += 8;
-                Ok(u64::from_le_bytes(*chunk))
-            }
-            None => Err(self.fail(Fault::Truncated)),
-        }
+        let Some((chunk, rest)) = self.rest.split_first_chunk::<8>() else {
+            return Err(self.fail(Fault::Truncated));
+        };
+        self.rest = rest;
+        Ok(u64::from_le_bytes(*chunk))
     }
 
     #[inline]
@@ -212,10 +216,10 @@ impl<'a> Reader<'a> {
     }
 
     fn advance(&mut self, count: usize) -> Result<(), Malformed> {
-        if self.bytes.len() - self.position < count {
+        let Some((_, rest)) = self.rest.split_at_checked(count) else {
             return Err(self.fail(Fault::Truncated));
-        }
-        self.position += count;
+        };
+        self.rest = rest;
         Ok(())
     }
 }

@@ -109,6 +109,7 @@ fn metrics_url(endpoint: &str) -> Option<Url> {
     Some(url)
 }
 
+#[allow(clippy::disallowed_methods, reason = "Retry-After may be a date")]
 async fn read(mut response: Response) -> reqwest::Result<Verdict> {
     let status = response.status();
     let protobuf = response.headers().get(CONTENT_TYPE).is_some_and(|value| {

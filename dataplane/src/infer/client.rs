@@ -95,6 +95,7 @@ impl JevClient {
         self.key.is_some() && self.endpoint.scheme() == "http" && !is_loopback(&self.endpoint)
     }
 
+    #[allow(clippy::disallowed_methods, reason = "Retry-After may be a date")]
     async fn exchange(&self, summary: &Summary) -> Result<Reply, Failure> {
         let mut request = self
             .http

@@ -26,6 +26,8 @@ use super::stats::Stats;
 
 /// So many different instruments refused in a row are no longer the instruments' fault.
 const REFUSALS_IN_A_ROW: usize = 5;
+/// How often is looked whether a missing key has come. Its file is read as often.
+const KEY_LOOKS: Duration = Duration::from_secs(1);
 
 /// How fast may be asked.
 #[derive(Debug, Clone, Copy)]
@@ -124,16 +126,26 @@ impl Dispatcher {
     }
 
     fn step(&mut self, now: Instant, waiting: bool) -> Step {
+        let misses_key = self.misses_key();
+        if misses_key && self.ask.obstacle().is_none() {
+            // Nobody refused anything, so there is nobody to be left alone.
+            self.cooldown = Cooldown::default();
+            self.show_trouble();
+        }
         let cooling = self.cooldown.remaining(now);
         if !cooling.is_zero() {
-            return Step::Sleep(cooling);
+            return Step::Sleep(if misses_key {
+                cooling.min(KEY_LOOKS)
+            } else {
+                cooling
+            });
         }
         if !waiting || self.running.len() >= self.workers {
             return Step::Wait;
         }
         if let Some(cause) = self.ask.obstacle() {
             self.cool_down(&Failure::new(cause), now, now);
-            return Step::Sleep(self.cooldown.remaining(now));
+            return Step::Sleep(KEY_LOOKS);
         }
         match self.bucket.take(now) {
             Ok(()) => Step::Ask,
@@ -232,6 +244,16 @@ impl Dispatcher {
                 tracing::warn!(%failure, ?pause, "asking the model fails: everything new is kept");
             }
         }
+        self.show_trouble();
+    }
+
+    /// Whether asking pauses for want of the key.
+    fn misses_key(&self) -> bool {
+        let trouble = self.cooldown.trouble();
+        trouble.is_some_and(|(trouble, _)| trouble.cause == Cause::KeyMissing)
+    }
+
+    fn show_trouble(&self) {
         let former = self.seen.load();
         self.seen.store(Arc::new(Seen {
             trouble: self.cooldown.trouble(),

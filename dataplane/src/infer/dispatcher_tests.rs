@@ -387,9 +387,16 @@ async fn without_the_key_nothing_is_asked_and_nothing_is_lost() {
     bench.nothing_is_asked_for(100 * SECOND).await;
     assert_eq!(bench.metric("jevmetrics_inference_requests_total"), Some(0.0));
     *bench.server.obstacle.lock().unwrap() = None;
-    bench.question().await.answer.send(good()).unwrap();
+    let came = bench.server.start.elapsed();
+    let question = bench.question().await;
+    assert!(
+        question.at - came <= SECOND,
+        "a key that comes does not wait for the pause"
+    );
+    question.answer.send(good()).unwrap();
     assert_eq!(bench.ends.recv().await, Some(assessed(0)));
     assert_eq!(bench.health(), Health::Healthy);
+    assert!(bench.inference.wants());
 }
 
 #[tokio::test(start_paused = true)]

@@ -64,6 +64,7 @@ struct Refusal {
 }
 
 #[derive(Serialize)]
+#[allow(clippy::struct_field_names, reason = "the names of the JSON document")]
 struct Decisions {
     member: String,
     metric: String,

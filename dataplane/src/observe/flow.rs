@@ -199,3 +199,103 @@ impl Drop for InFlight {
 fn as_i64(points: u64) -> i64 {
     i64::try_from(points).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use jevmetrics_api::live::Mode;
+    use tonic::Code;
+
+    use super::*;
+    use crate::retain::tally::Tally;
+
+    fn processed(points: u64, dropped: u64, companions: u64) -> Processed {
+        let mut tally = Tally::default();
+        tally.add(
+            crate::retain::decide::Decision::Keep,
+            Reason::CachedScore,
+            points - dropped,
+        );
+        Processed {
+            output: None,
+            mode: Some(Mode::Reduce),
+            received_points: points,
+            kept_points: points - dropped,
+            dropped_points: dropped,
+            received_metrics: 2,
+            dropped_metrics: 1,
+            annotated_metrics: companions / 4,
+            companion_points: companions,
+            cache_hits: 2,
+            alias_collisions: 0,
+            tally,
+        }
+    }
+
+    fn flow() -> Flow {
+        Flow::register(&mut Registry::default())
+    }
+
+    fn assert_balanced(flow: &Flow) -> Equation {
+        let equation = flow.equation();
+        assert_eq!(equation.received, equation.kept + equation.dropped);
+        assert_eq!(
+            equation.kept,
+            equation.exported + equation.failed + equation.in_flight
+        );
+        equation
+    }
+
+    #[test]
+    fn the_equation_holds_after_every_verdict() {
+        let flow = flow();
+        let temporary = Verdict::unavailable("later");
+        let permanent = Verdict::Permanent {
+            code: Code::InvalidArgument,
+            message: String::new(),
+        };
+        for verdict in [Verdict::Accepted, temporary, permanent] {
+            let in_flight = flow.start(&processed(10, 4, 8));
+            assert_eq!(assert_balanced(&flow).in_flight, 6);
+            assert_eq!(in_flight.settle_with(verdict.clone()), verdict);
+            assert_balanced(&flow);
+        }
+        let equation = flow.equation();
+        assert_eq!(
+            (equation.exported, equation.failed, equation.companions_exported),
+            (6, 12, 8)
+        );
+    }
+
+    #[test]
+    fn a_request_that_is_abandoned_is_counted_as_failed() {
+        let flow = flow();
+        drop(flow.start(&processed(10, 0, 0)));
+        assert_eq!(assert_balanced(&flow).failed, 10);
+    }
+
+    #[test]
+    fn a_request_of_which_all_was_dropped_sends_nothing() {
+        let flow = flow();
+        flow.start(&processed(10, 10, 0)).nothing_to_send();
+        let equation = assert_balanced(&flow);
+        assert_eq!((equation.dropped, equation.kept), (10, 0));
+    }
+
+    #[test]
+    fn rejected_companions_are_not_the_senders() {
+        let flow = flow();
+        let partial = |rejected| Verdict::Partial {
+            rejected,
+            message: "too many".into(),
+        };
+        let told = flow.start(&processed(10, 0, 8)).settle_with(partial(8));
+        assert_eq!(told, partial(0), "the words are passed on all the same");
+        assert_eq!(flow.equation().exported, 10);
+        let told = flow.start(&processed(10, 0, 8)).settle_with(partial(11));
+        assert_eq!(told, partial(3));
+        assert_eq!(assert_balanced(&flow).failed, 3);
+        let told = flow.start(&processed(10, 0, 0)).settle_with(partial(1_000));
+        assert_eq!(told, partial(10), "no more than was sent");
+        assert_balanced(&flow);
+    }
+}

@@ -20,11 +20,15 @@ use crate::infer::state::Health as InferenceHealth;
 use crate::live::LiveState;
 use crate::secret::WatchedSecret;
 
-/// Content type of the OpenMetrics text that Prometheus asks for.
+/// Content type of the `OpenMetrics` text that Prometheus asks for.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Whether the process takes traffic.
 #[derive(Debug, Default)]
+#[allow(
+    clippy::struct_field_names,
+    reason = "three questions that are answered yes or no"
+)]
 pub struct Readiness {
     is_serving: AtomicBool,
     is_draining: AtomicBool,
@@ -113,20 +117,17 @@ async fn readyz(State(observed): State<Arc<Observed>>) -> impl IntoResponse {
 
 fn inference_line(inference: &Inference) -> String {
     let state = inference.state(Instant::now());
-    let mut line = state.health.as_str().to_owned();
+    let mut parts = vec![state.health.as_str().to_owned()];
     if let InferenceHealth::CoolingDown { cause, remaining }
     | InferenceHealth::ConfigurationFault { cause, remaining } = state.health
     {
-        line += &format!(
-            ", cause {}, next attempt in {} s",
-            cause.as_str(),
-            remaining.as_secs_f32().ceil()
-        );
+        let seconds = remaining.as_secs_f32().ceil();
+        parts.push(format!("cause {}, next attempt in {seconds} s", cause.as_str()));
     }
     if let Some(age) = state.last_success_age {
-        line += &format!(", last answer {} s ago", age.as_secs());
+        parts.push(format!("last answer {} s ago", age.as_secs()));
     }
-    line
+    parts.join(", ")
 }
 
 fn live_line(live: &LiveState) -> String {

@@ -28,6 +28,7 @@ pub trait Questions: Send + Sync {
     /// Whether an item offered now would be taken: asked before a summary is made.
     fn wants(&self) -> bool;
     /// Takes the item, or gives it back.
+    #[allow(clippy::result_large_err, reason = "the item moves either way")]
     fn offer(&self, item: Item) -> Result<(), Item>;
     /// Counts instruments that were not offered because nothing was wanted.
     fn count_rejected(&self, _instruments: u64) {}
@@ -305,7 +306,9 @@ impl Engine {
 
     fn write(&self, request: &Bytes, scratch: &mut Scratch, now: Moment, processed: &mut Processed) {
         let models = self.parts.assessments.models();
-        let mut companions = Vec::new();
+        // Borrows from the request, so it cannot be used again; one allocation at most.
+        let to_annotate = scratch.resolved.iter().filter(|resolved| resolved.annotate);
+        let mut companions = Vec::with_capacity(to_annotate.count());
         for (metric, resolved) in scratch.walk.metrics().iter().zip(&scratch.resolved) {
             let (true, Some(found)) = (resolved.annotate, resolved.found) else {
                 continue;

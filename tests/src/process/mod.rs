@@ -26,10 +26,10 @@ use tokio::process::{Child, Command};
 use crate::{http_client, poll};
 use error::io_error;
 use output::Captured;
-use prepare::{fill_ports, find_binary, replace};
+use prepare::{fill_ports, replace};
 
 pub use error::ProcessError;
-pub use prepare::BINARY_VARIABLE;
+pub use prepare::{BINARY_VARIABLE, find_binary};
 pub use scrape::parse as parse_metrics;
 pub use settings::{
     Compression, Export, ExportProtocol, Header, Identity, Inference, Ingest, Listen, Live, LiveFile, Mode,
@@ -43,8 +43,8 @@ const KEY_FILE: &str = "api-key";
 pub struct Options {
     /// Its settings. Addresses with port 0 get a free one; an empty live file gets a path.
     pub settings: SettingsFile,
-    /// Its live policy.
-    pub live: LiveFile,
+    /// Its live policy; `None` starts it without the file.
+    pub live: Option<LiveFile>,
     /// Jev's key, put into a file of its own.
     pub api_key: Option<String>,
     /// The settings file's content in place of `settings`: for what must not be accepted.
@@ -64,7 +64,7 @@ impl Options {
     pub fn new(settings: SettingsFile, mode: Mode) -> Self {
         Self {
             settings,
-            live: LiveFile::new(mode),
+            live: Some(LiveFile::new(mode)),
             api_key: Some(crate::mock_jev::KEY.to_owned()),
             settings_text: None,
             environment: Vec::new(),
@@ -121,7 +121,9 @@ impl DataPlane {
             replace(&file, key)?;
             settings.inference.api_key.get_or_insert(Source::File { file });
         }
-        replace(&live_file, &serde_yaml::to_string(&options.live)?)?;
+        if let Some(live) = &options.live {
+            replace(&live_file, &serde_yaml::to_string(live)?)?;
+        }
         let settings_file = directory.path().join("settings.yaml");
         let text = match options.settings_text {
             Some(text) => text,
@@ -229,6 +231,14 @@ impl DataPlane {
     /// The file could not be written.
     pub fn set_live_text(&self, text: &str) -> Result<(), ProcessError> {
         replace(&self.live_file, text)
+    }
+
+    /// Removes the live file.
+    ///
+    /// # Errors
+    /// It could not be removed.
+    pub fn remove_live(&self) -> Result<(), ProcessError> {
+        std::fs::remove_file(&self.live_file).map_err(io_error("cannot remove the live file"))
     }
 
     /// Replaces the key of Jev in the file that was made for it.

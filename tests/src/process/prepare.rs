@@ -36,8 +36,11 @@ pub(super) fn fill_ports(mut listen: Listen) -> Result<Listen, ProcessError> {
     Ok(listen)
 }
 
-/// Named by the environment, or in `target/{debug,release}` which this executable is in.
-pub(super) fn find_binary() -> Result<PathBuf, ProcessError> {
+/// The data plane's binary: named by the environment, or in `target/{debug,release}` which this executable is in.
+///
+/// # Errors
+/// It is not there; the error says where it was looked for.
+pub fn find_binary() -> Result<PathBuf, ProcessError> {
     if let Some(named) = std::env::var_os(BINARY_VARIABLE) {
         let named = PathBuf::from(named);
         return if named.is_file() {

@@ -60,13 +60,13 @@ fn message(rng: &mut Rng, kind: Kind, out: &mut Vec<u8>, depth: u32) {
     match kind {
         Kind::Request => {
             repeat(rng, 0..4, |rng| {
-                fields.push(nested(rng, 1, Kind::ResourceMetrics, depth))
+                fields.push(nested(rng, 1, Kind::ResourceMetrics, depth));
             });
         }
         Kind::ResourceMetrics => {
             singular(rng, &mut fields, 1, Kind::Resource, depth);
             repeat(rng, 0..3, |rng| {
-                fields.push(nested(rng, 2, Kind::ScopeMetrics, depth))
+                fields.push(nested(rng, 2, Kind::ScopeMetrics, depth));
             });
             scalar_text(rng, &mut fields, 3);
         }
@@ -77,7 +77,7 @@ fn message(rng: &mut Rng, kind: Kind, out: &mut Vec<u8>, depth: u32) {
         }
         Kind::Resource => {
             repeat(rng, 0..4, |rng| {
-                fields.push(nested(rng, 1, Kind::KeyValue, depth))
+                fields.push(nested(rng, 1, Kind::KeyValue, depth));
             });
             if rng.u8(0..6) == 0 {
                 fields.push(varint_field(rng, 2, 3));
@@ -88,7 +88,7 @@ fn message(rng: &mut Rng, kind: Kind, out: &mut Vec<u8>, depth: u32) {
             scalar_text(rng, &mut fields, 1);
             scalar_text(rng, &mut fields, 2);
             repeat(rng, 0..3, |rng| {
-                fields.push(nested(rng, 3, Kind::KeyValue, depth))
+                fields.push(nested(rng, 3, Kind::KeyValue, depth));
             });
             if rng.u8(0..6) == 0 {
                 fields.push(varint_field(rng, 4, 1));
@@ -141,10 +141,10 @@ fn message(rng: &mut Rng, kind: Kind, out: &mut Vec<u8>, depth: u32) {
             }
         }
         Kind::Array => repeat(rng, 0..3, |rng| {
-            fields.push(nested(rng, 1, Kind::AnyValue, depth))
+            fields.push(nested(rng, 1, Kind::AnyValue, depth));
         }),
         Kind::Map => repeat(rng, 0..3, |rng| {
-            fields.push(nested(rng, 1, Kind::KeyValue, depth))
+            fields.push(nested(rng, 1, Kind::KeyValue, depth));
         }),
     }
     if rng.u8(0..6) == 0 {
@@ -154,7 +154,9 @@ fn message(rng: &mut Rng, kind: Kind, out: &mut Vec<u8>, depth: u32) {
     if rng.u8(0..4) == 0 {
         rng.shuffle(&mut fields);
     }
-    fields.iter().for_each(|field| out.extend_from_slice(field));
+    for field in &fields {
+        out.extend_from_slice(field);
+    }
 }
 
 fn any_value(rng: &mut Rng, depth: u32) -> Vec<u8> {
@@ -289,6 +291,7 @@ fn key(rng: &mut Rng, field: u32, wire_type: u32) -> Vec<u8> {
 }
 
 /// Sometimes longer than it need be.
+#[allow(clippy::cast_possible_truncation, reason = "seven bits at a time")]
 fn varint(rng: &mut Rng, mut value: u64, out: &mut Vec<u8>) {
     let start = out.len();
     while value >= 0x80 {

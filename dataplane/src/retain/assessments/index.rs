@@ -1,8 +1,9 @@
 //! Alias -> place: a fixed-size table of atomics, read without a lock.
 //!
-//! Buckets of four entries, two possible buckets for each alias. When both are full, an entry moves to its
-//! other bucket; if none can, one is replaced, which costs its alias one more look by identity. Never a wrong
-//! answer: readers compare the whole alias, and an entry is a seqlock over its own place.
+//! Buckets of four entries, two possible buckets for each alias. When both are full, one of their entries moves
+//! to its own other bucket: up to the size that the table was made for, no alias pushes out another one. An entry
+//! that a reader misses, since it moves or was replaced, costs one more look by identity, never a wrong answer:
+//! readers compare the whole alias, and an entry is a seqlock over its own place.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -16,6 +17,7 @@ pub(super) struct PlaceRef {
 }
 
 impl PlaceRef {
+    #[inline]
     fn pack(self) -> u64 {
         u64::from(self.generation) << 32 | u64::from(self.slot)
     }
@@ -111,54 +113,68 @@ impl Index {
         place: PlaceRef,
         is_alive: impl Fn(PlaceRef) -> bool,
     ) {
-        let is_free = |entry: &&Entry| {
-            let word = entry.place.load(Ordering::Relaxed);
-            word == 0 || !is_alive(PlaceRef::unpack(word))
-        };
-        let [first, second] = self.buckets(alias);
-        let candidates = || self.bucket(first).iter().chain(self.bucket(second));
-        let free = |bucket: usize| self.bucket(bucket).iter().filter(is_free).count();
-        // The first bucket is looked at first: it gets the entry unless it is clearly fuller.
-        let roomier = if free(first) >= 2 || free(first) >= free(second) {
-            first
-        } else {
-            second
-        };
-        let entry = candidates()
+        let buckets = self.buckets(alias);
+        let mut candidates = buckets.into_iter().flat_map(|bucket| self.bucket(bucket));
+        let entry = candidates
             .find(|entry| entry.alias() == alias)
-            .or_else(|| self.bucket(roomier).iter().find(is_free))
-            .or_else(|| candidates().find(|entry| self.move_away(entry, is_free)))
-            // Any will do when all are alive and stuck; bits of the alias spread the choice.
-            .or_else(|| self.bucket(first).get(alias as usize >> 7 & (WAYS - 1)));
+            .or_else(|| self.free_entry(buckets, &is_alive))
+            .or_else(|| self.make_room(buckets, &is_alive))
+            // All are alive: bits of the alias that chose no bucket spread the choice.
+            .or_else(|| self.bucket(buckets[0]).get((alias >> 120) as usize & (WAYS - 1)));
         if let Some(entry) = entry {
             entry.write(alias, check, place.pack());
         }
     }
 
-    /// Copies an entry to its other bucket, if there is room: it can be found all the time.
-    fn move_away(&self, entry: &Entry, is_free: impl Fn(&&Entry) -> bool) -> bool {
-        let alias = entry.alias();
-        let place = entry.place.load(Ordering::Relaxed);
-        let buckets = self.buckets(alias);
-        // Its own bucket has no free entry: what is found is in the other one.
-        let Some(free) = buckets
+    /// The first bucket is looked at first: it gets the entry unless it is clearly fuller.
+    fn free_entry(&self, buckets: [usize; 2], is_alive: &impl Fn(PlaceRef) -> bool) -> Option<&Entry> {
+        let free = buckets.map(|bucket| self.bucket(bucket).iter().filter(|entry| entry.is_free(is_alive)));
+        let [first, second] = free.clone().map(Iterator::count);
+        let [in_first, in_second] = free;
+        if first >= 2 || first >= second {
+            in_first
+        } else {
+            in_second
+        }
+        .next()
+    }
+
+    /// Moves one entry of two full buckets to its other bucket, and gives its former place.
+    fn make_room(&self, buckets: [usize; 2], is_alive: &impl Fn(PlaceRef) -> bool) -> Option<&Entry> {
+        let movable = buckets
             .into_iter()
-            .find_map(|bucket| self.bucket(bucket).iter().find(&is_free))
-        else {
-            return false;
-        };
-        free.write(alias, entry.check.load(Ordering::Relaxed), place);
-        true
+            .flat_map(|bucket| self.bucket(bucket).iter().map(move |entry| (bucket, entry)));
+        for (bucket, entry) in movable {
+            let alias = entry.alias();
+            let [first, second] = self.buckets(alias);
+            let other = if first == bucket { second } else { first };
+            let Some(target) = self.bucket(other).iter().find(|entry| entry.is_free(is_alive)) else {
+                continue;
+            };
+            // In its new place before it loses the old one.
+            target.write(
+                alias,
+                entry.check.load(Ordering::Relaxed),
+                entry.place.load(Ordering::Relaxed),
+            );
+            return Some(entry);
+        }
+        None
     }
 }
 
+/// The writers' half. Writers hold the lock of the cold part.
 impl Entry {
     fn alias(&self) -> u128 {
-        let high = self.alias_high.load(Ordering::Relaxed);
-        u128::from(high) << 64 | u128::from(self.alias_low.load(Ordering::Relaxed))
+        let halves = [&self.alias_high, &self.alias_low].map(|half| u128::from(half.load(Ordering::Relaxed)));
+        halves[0] << 64 | halves[1]
     }
 
-    /// The writers' half of the seqlock. Callers hold the lock of the cold part.
+    fn is_free(&self, is_alive: impl Fn(PlaceRef) -> bool) -> bool {
+        let word = self.place.load(Ordering::Relaxed);
+        word == 0 || !is_alive(PlaceRef::unpack(word))
+    }
+
     fn write(&self, alias: u128, check: u64, place: u64) {
         let (low, high) = halves(alias);
         self.place.store(0, Ordering::Relaxed);
@@ -179,9 +195,15 @@ fn halves(alias: u128) -> (u64, u64) {
 mod tests {
     use super::*;
 
+    /// As uneven as hashes are: splitmix64.
     fn spread(number: u64) -> u128 {
-        let mix = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31) ^ number;
-        u128::from(mix(number)) << 64 | u128::from(mix(number ^ 0xabcdef))
+        let mix = |number: u64| {
+            let number = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+            number ^ number >> 31
+        };
+        u128::from(mix(2 * number + 1)) << 64 | u128::from(mix(2 * number + 2))
     }
 
     fn place(slot: u32) -> PlaceRef {
@@ -190,17 +212,18 @@ mod tests {
 
     #[test]
     fn a_table_filled_to_its_size_finds_every_alias() {
-        // A power of two: the highest load that the size allows.
-        let count = 1 << 17;
-        let index = Index::new(count);
-        for number in 0..count as u32 {
-            index.insert(spread(number.into()), number.into(), place(number), |_| true);
+        // The last is the largest count for its number of buckets: as full as a table gets.
+        for count in [8, 800, 100_000, 131_072] {
+            let index = Index::new(count as usize);
+            for number in 0..count {
+                index.insert(spread(number.into()), number.into(), place(number), |_| true);
+            }
+            let lost = (0..count)
+                .filter(|&number| index.find(spread(number.into())) != Some((place(number), number.into())))
+                .count();
+            assert_eq!(lost, 0, "of {count}");
+            assert_eq!(index.find(spread(u64::from(count) + 1)), None);
         }
-        let lost = (0..count as u32)
-            .filter(|&number| index.find(spread(number.into())) != Some((place(number), number.into())))
-            .count();
-        assert_eq!(lost, 0);
-        assert_eq!(index.find(spread(count as u64 + 1)), None);
     }
 
     #[test]

@@ -7,18 +7,19 @@
 //! Invariants: a slot speaks for one identity at a time and its generation says for which; knowledge never
 //! outlives its expiry; when all slots are in use, newcomers are not admitted, which means kept.
 
+mod holders;
 mod index;
 mod slot;
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
-use jevmetrics_otlp::identity::{Identity, IdentityResult};
+use jevmetrics_otlp::identity::IdentityResult;
 use jevmetrics_otlp::summary::Description;
 use moka::sync::Cache;
 
+use self::holders::Holders;
 use self::index::{Index, PlaceRef};
 use self::slot::{MAX_MODELS, Slot};
 pub use self::slot::{Seconds, State};
@@ -55,11 +56,7 @@ pub struct Assessments {
 
 /// What only newcomers, answers and pages need.
 struct Cold {
-    by_identity: HashMap<Identity, u32>,
-    /// The identity that holds each slot; `None` for invalid ones and for empty slots.
-    holders: Vec<Option<Identity>>,
-    /// Slots below this one have been given out at least once.
-    used: u32,
+    holders: Holders,
     /// Where the search for a slot out of use goes on.
     hand: u32,
     next_generation: u32,
@@ -90,9 +87,7 @@ impl Assessments {
             index: Index::new(aliases.max(identities)),
             slots: (0..identities).map(|_| Slot::default()).collect(),
             cold: Mutex::new(Cold {
-                by_identity: HashMap::new(),
-                holders: Vec::new(),
-                used: 0,
+                holders: Holders::new(identities),
                 hand: 0,
                 next_generation: 1,
                 full_at: None,
@@ -145,9 +140,7 @@ impl Assessments {
             // Somebody else met it meanwhile. Without this look, an invalid identity would get a second place.
             return Some(found);
         }
-        let known = identity
-            .ok()
-            .and_then(|identity| cold.by_identity.get(&identity).copied());
+        let known = identity.ok().and_then(|identity| cold.holders.slot_of(&identity));
         let (slot, is_new) = match known {
             Some(slot) => (slot, false),
             None => (self.assign(&mut cold, identity, now)?, true),
@@ -171,17 +164,11 @@ impl Assessments {
             self.not_admitted.fetch_add(1, Ordering::Relaxed);
             return None;
         };
-        let former = cold.holders[slot as usize].take();
-        if let Some(former) = former {
-            cold.by_identity.remove(&former);
-        }
-        let state = match identity {
-            Ok(identity) => {
-                cold.by_identity.insert(identity, slot);
-                cold.holders[slot as usize] = Some(identity);
-                State::Unknown
-            }
-            Err(_) => State::Invalid,
+        cold.holders.assign(slot, identity.ok());
+        let state = if identity.is_ok() {
+            State::Unknown
+        } else {
+            State::Invalid
         };
         let place = &self.slots[slot as usize];
         self.descriptions.invalidate(&Ticket {
@@ -196,17 +183,16 @@ impl Assessments {
 
     /// A slot never used, else one whose identity has not been seen for a lifetime.
     fn free_slot(&self, cold: &mut Cold, now: Seconds) -> Option<u32> {
-        if (cold.used as usize) < self.slots.len() {
-            cold.holders.push(None);
-            cold.used += 1;
-            return Some(cold.used - 1);
+        let used = cold.holders.used();
+        if (used as usize) < self.slots.len() {
+            return Some(cold.holders.add_slot());
         }
         if cold.full_at == Some(now) {
             return None;
         }
         for _ in 0..EVICTION_LOOKS.min(self.slots.len()) {
             let slot = cold.hand;
-            cold.hand = (cold.hand + 1) % cold.used;
+            cold.hand = (cold.hand + 1) % used;
             let candidate = &self.slots[slot as usize];
             if now.saturating_sub(candidate.last_seen()) >= self.lifetime && !candidate.is_asking() {
                 cold.looked_since_free = 0;
@@ -214,7 +200,7 @@ impl Assessments {
             }
             cold.looked_since_free += 1;
         }
-        if cold.looked_since_free >= cold.used {
+        if cold.looked_since_free >= used {
             cold.looked_since_free = 0;
             cold.full_at = Some(now);
         }
@@ -338,7 +324,7 @@ impl Assessments {
 
     /// How many slots are in use, and how many there are.
     pub fn fill(&self) -> (usize, usize) {
-        (self.cold().used as usize, self.slots.len())
+        (self.cold().holders.used() as usize, self.slots.len())
     }
 
     /// All identities, for pages. Costs a look at every slot; never on the delivery path.

@@ -9,8 +9,8 @@ use crate::stage::Stage;
 /// What each instrument got, and why.
 pub(crate) async fn decisions(stage: &Stage, names: &[String]) -> Result<(), Failure> {
     println!(
-        "\n   {:<44} {:<8} {:<19} {:>5}  {}",
-        "instrument", "decision", "reason", "keep", "model"
+        "\n   {:<44} {:<8} {:<19} {:>5}  model",
+        "instrument", "decision", "reason", "keep"
     );
     for name in names {
         let answer = stage.admin(&format!("/api/decisions?metric={name}")).await?;

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::Failure;
 
 /// How long anything on this stage may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// Set to keep everything running until Ctrl-C, to look around.
 const HOLD: &str = "DEMO_HOLD";
 

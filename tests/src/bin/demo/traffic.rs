@@ -34,9 +34,9 @@ impl Traffic {
     pub(crate) async fn start(stage: &Stage) -> Result<Self, Failure> {
         let grpc = stage.data_plane.grpc_endpoint();
         let mut shop = Options::new(Transport::Grpc, &grpc);
-        shop.service = "shop".to_owned();
+        "shop".clone_into(&mut shop.service);
         let mut billing = Options::new(Transport::Http, &stage.data_plane.http_endpoint());
-        billing.service = "billing".to_owned();
+        "billing".clone_into(&mut billing.service);
         billing.gzip = true;
         println!(
             "   senders     SDK application shop (OTLP/gRPC), SDK application billing (OTLP/HTTP, gzip),"

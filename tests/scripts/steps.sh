@@ -1,0 +1,141 @@
+# shellcheck shell=bash
+# What the recipes of the Makefile share: steps, skips, set-up. Sourced by bash -euo pipefail in the checkout's root.
+#
+# A step is quiet unless it fails: its output goes to a log, V=1 shows it as well. What cannot be done here is
+# skipped, never silently: skips are told when they happen and counted at the end.
+
+: "${HOME:=$(getent passwd "$(id -u)" | cut -d: -f6)}"
+export HOME
+PATH="$PATH:${CARGO_HOME:-$HOME/.cargo}/bin"
+# Colours would hide the words by which progress is told.
+export CARGO_TERM_COLOR=never
+
+logs=${CARGO_TARGET_DIR:-target}/logs
+tools=${XDG_CACHE_HOME:-$HOME/.cache}/jevmetrics/tools
+cargo_deny_version=0.20.2
+skips=()
+mkdir -p "$logs"
+
+fail() {
+    printf 'error: %s\n' "$*" >&2
+    exit 1
+}
+
+# skip WHAT WHY
+skip() {
+    skips+=("$1: $2")
+    printf '  skipped: %s: %s\n' "$1" "$2"
+}
+
+# step NAME COMMAND...
+step() {
+    local name=$1 began=$SECONDS
+    shift
+    step_log=$logs/${name//[^A-Za-z0-9]/-}.log
+    printf '%s\n' "$name"
+    if "$@" 2>&1 </dev/null | follow "$step_log"; then
+        if ((SECONDS - began > 1)); then printf '  %d s\n' $((SECONDS - began)); fi
+    else
+        if [[ -z ${V:-} ]]; then tail -n 400 "$step_log" >&2; fi
+        fail "$name: '$*' failed; the end of its output is above, all of it in $step_log"
+    fi
+}
+
+# Writes a step's output to its log and says now and then how far it is.
+follow() {
+    local log=$1 line crates=0
+    : >"$log"
+    while IFS= read -r line || [[ -n $line ]]; do
+        printf '%s\n' "$line" >>"$log"
+        if [[ -n ${V:-} ]]; then
+            printf '%s\n' "$line"
+            continue
+        fi
+        if [[ $line =~ ^\ +(Compiling|Checking|Documenting)\  ]]; then
+            crates=$((crates + 1))
+            if ((crates % 50 == 0)); then printf '  %d crates\n' "$crates"; fi
+        elif [[ $line =~ ^\ +Running\ (unittests\ )?([^\ ]+)\ \(.*/([^/]+)-[0-9a-f]+\)$ ]]; then
+            printf '  %s: %s\n' "${BASH_REMATCH[3]}" "${BASH_REMATCH[2]}"
+        fi
+    done
+}
+
+# Adds up what cargo test printed in the step before; an ignored test is a skip.
+count_tests() {
+    awk '/^test result: / { passed += $4; failed += $6; ignored += $8 }
+        END { printf "%d passed, %d failed, %d skipped\n", passed, failed, ignored; exit passed == 0 }' "$step_log" ||
+        fail 'no test was run'
+}
+
+# finish TARGET
+finish() {
+    printf '%s: done in %d s, %d skipped\n' "$1" "$SECONDS" "${#skips[@]}"
+    local what
+    for what in "${skips[@]}"; do printf '  skipped: %s\n' "$what"; done
+}
+
+# install_packages PACKAGE...: Debian's, as root. Fails if that cannot be done.
+install_packages() {
+    if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then return 1; fi
+    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@"
+}
+
+# The toolchain of rust-toolchain.toml, the linker, and make for the C code of two dependencies.
+need_rust() {
+    local wanted name
+    command -v rustup >/dev/null || fail 'rustup is missing: install it as https://rustup.rs says'
+    wanted=$(sed -n 's/^channel = "\(.*\)"$/\1/p' rust-toolchain.toml)
+    if ! toolchains | grep "^$wanted-" >/dev/null && [[ -z ${RUSTUP_TOOLCHAIN:-} ]]; then
+        # The very same release under another name, such as stable, spares a download.
+        for name in $(toolchains); do
+            if is_complete "$name" "$wanted"; then
+                export RUSTUP_TOOLCHAIN=$name
+                break
+            fi
+        done
+        if [[ -z ${RUSTUP_TOOLCHAIN:-} ]]; then
+            step "Installing Rust $wanted" rustup toolchain install "$wanted" \
+                --profile minimal --component clippy,rustfmt --no-self-update
+        fi
+    fi
+    if ! command -v cc >/dev/null; then
+        step 'Installing a C compiler' install_packages gcc libc6-dev make
+    fi
+}
+
+toolchains() {
+    rustup toolchain list | cut -d' ' -f1
+}
+
+# is_complete TOOLCHAIN RELEASE
+is_complete() {
+    [[ $(rustc "+$1" --version 2>/dev/null) == "rustc $2 "* ]] &&
+        cargo "+$1" clippy --version >/dev/null 2>&1 && cargo "+$1" fmt --version >/dev/null 2>&1
+}
+
+# cargo-deny in a folder outside the checkout; built once, in minutes, without the optimisations it comes with.
+need_cargo_deny() {
+    cargo_deny=$tools/cargo-deny-$cargo_deny_version/bin/cargo-deny
+    if [[ -x $cargo_deny ]]; then return; fi
+    step "Building cargo-deny $cargo_deny_version" env \
+        -u CARGO_TARGET_DIR CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_OPT_LEVEL=1 \
+        cargo install --locked --version "$cargo_deny_version" --root "${cargo_deny%/bin/*}" cargo-deny
+}
+
+# Valgrind counts instructions; without it a benchmark shows times only.
+need_valgrind() {
+    if command -v valgrind >/dev/null; then return; fi
+    if [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; then
+        step 'Installing valgrind' install_packages valgrind
+    else
+        skip 'instruction counts' 'valgrind is missing, and installing it needs root and apt-get'
+    fi
+}
+
+# every_crate COMMAND...: runs it with -p for each crate, alone, so that no crate lives on the features of another.
+every_crate() {
+    local crate
+    for crate in $(cargo tree --locked --workspace --depth 0 --prefix none | awk 'NF { print $1 }' | sort -u); do
+        "$@" -p "$crate" -- -D warnings || return
+    done
+}

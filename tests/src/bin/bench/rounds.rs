@@ -1,0 +1,150 @@
+//! Two sides, timed in turns: in every round first, second, first, second.
+//!
+//! Each side is thus also measured against itself: what two measurements of one side in one round differ is
+//! the noise in which a difference between the sides must be seen.
+
+use std::time::{Duration, Instant};
+
+use crate::error::BenchError;
+
+/// How long to measure.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Effort {
+    pub(crate) rounds: usize,
+    /// Of one measurement of one side.
+    slot: Duration,
+}
+
+impl Effort {
+    pub(crate) const FULL: Self = Self {
+        rounds: 11,
+        slot: Duration::from_millis(150),
+    };
+    pub(crate) const QUICK: Self = Self {
+        rounds: 7,
+        slot: Duration::from_millis(40),
+    };
+}
+
+/// A spread above this makes a measurement void.
+pub(crate) const MOST_SPREAD: f64 = 0.15;
+const ATTEMPTS: usize = 3;
+
+/// The middle and the ends of some measurements.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Range {
+    pub(crate) median: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+}
+
+impl Range {
+    fn of(mut values: Vec<f64>) -> Self {
+        values.sort_unstable_by(f64::total_cmp);
+        let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
+        Self {
+            median: at(values.len() / 2),
+            low: at(0),
+            high: at(values.len().saturating_sub(1)),
+        }
+    }
+}
+
+/// What both sides took, in nanoseconds a pass.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Paired {
+    pub(crate) first: Range,
+    pub(crate) second: Range,
+    /// Second ÷ first, round by round.
+    pub(crate) ratio: Range,
+    /// Median relative difference of one side to itself within a round; of the side where it is larger.
+    pub(crate) spread: f64,
+}
+
+/// Times two sides against each other. `None` if they were too restless three times.
+///
+/// A side is called for one pass over its work.
+pub(crate) fn compare(
+    effort: Effort,
+    first: &mut dyn FnMut() -> Result<(), BenchError>,
+    second: &mut dyn FnMut() -> Result<(), BenchError>,
+) -> Result<Option<Paired>, BenchError> {
+    for _ in 0..ATTEMPTS {
+        let paired = measure(effort, first, second)?;
+        if paired.spread <= MOST_SPREAD {
+            return Ok(Some(paired));
+        }
+    }
+    Ok(None)
+}
+
+/// Times one side: nanoseconds a pass, in the same number of measurements.
+pub(crate) fn time(
+    effort: Effort,
+    side: &mut dyn FnMut() -> Result<(), BenchError>,
+) -> Result<Range, BenchError> {
+    let passes = passes_a_slot(effort, side)?;
+    let times: Result<Vec<f64>, BenchError> = (0..effort.rounds).map(|_| slot(passes, side)).collect();
+    Ok(Range::of(times?))
+}
+
+fn measure(
+    effort: Effort,
+    first: &mut dyn FnMut() -> Result<(), BenchError>,
+    second: &mut dyn FnMut() -> Result<(), BenchError>,
+) -> Result<Paired, BenchError> {
+    let (first_passes, second_passes) = (passes_a_slot(effort, first)?, passes_a_slot(effort, second)?);
+    let (mut firsts, mut seconds) = (Vec::new(), Vec::new());
+    for _ in 0..effort.rounds {
+        let (mut of_first, mut of_second) = ([0.0; 2], [0.0; 2]);
+        for turn in 0..2 {
+            of_first[turn] = slot(first_passes, first)?;
+            of_second[turn] = slot(second_passes, second)?;
+        }
+        firsts.push(of_first);
+        seconds.push(of_second);
+    }
+    let mean = |[one, two]: &[f64; 2]| f64::midpoint(*one, *two);
+    let itself = |sides: &[[f64; 2]]| {
+        Range::of(
+            sides
+                .iter()
+                .map(|[one, two]| (one - two).abs() / one.min(*two))
+                .collect(),
+        )
+        .median
+    };
+    let ratios = firsts
+        .iter()
+        .zip(&seconds)
+        .map(|(first, second)| mean(second) / mean(first));
+    Ok(Paired {
+        first: Range::of(firsts.iter().map(mean).collect()),
+        second: Range::of(seconds.iter().map(mean).collect()),
+        ratio: Range::of(ratios.collect()),
+        spread: itself(&firsts).max(itself(&seconds)),
+    })
+}
+
+/// Runs for the length of a slot, which also warms caches and branch predictors.
+fn passes_a_slot(
+    effort: Effort,
+    side: &mut dyn FnMut() -> Result<(), BenchError>,
+) -> Result<u32, BenchError> {
+    let start = Instant::now();
+    let mut passes = 0;
+    while start.elapsed() < effort.slot {
+        side()?;
+        passes += 1;
+    }
+    Ok(passes)
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a slot is far below 2^53 ns")]
+fn slot(passes: u32, side: &mut dyn FnMut() -> Result<(), BenchError>) -> Result<f64, BenchError> {
+    let start = Instant::now();
+    for _ in 0..passes {
+        side()?;
+    }
+    Ok(start.elapsed().as_nanos() as f64 / f64::from(passes))
+}

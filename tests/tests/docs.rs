@@ -1,0 +1,101 @@
+//! What the documents say is what the program does: examples are accepted, metrics exist.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use jevmetrics_api::live::LivePolicy;
+use jevmetrics_api::settings::DataPlaneSettings;
+use jevmetrics_testkit::process::{DataPlane, Mode, Options, SettingsFile};
+
+/// Nothing is sent: a port that nobody listens on will do.
+const NOWHERE: &str = "http://127.0.0.1:9";
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+fn document(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap()
+}
+
+/// The contents of fenced blocks marked `yaml`.
+fn yaml_blocks(markdown: &str) -> Vec<&str> {
+    let openings = markdown.split("\n```yaml\n").skip(1);
+    openings
+        .map(|rest| rest.split_once("\n```\n").expect("a block ends").0)
+        .collect()
+}
+
+#[test]
+fn settings_and_live_file_of_the_documents_are_accepted() {
+    for path in ["README.md", "docs/reference/settings.md"] {
+        let text = document(path);
+        let blocks = yaml_blocks(&text);
+        let [settings, live] = blocks[..] else {
+            panic!(
+                "{path} has {} examples, not a settings file and a live file",
+                blocks.len()
+            );
+        };
+        DataPlaneSettings::from_yaml(settings).unwrap_or_else(|error| panic!("{path}: {error}"));
+        LivePolicy::from_yaml(live).unwrap_or_else(|error| panic!("{path}: {error}"));
+    }
+}
+
+/// Names of our own metrics in a text, as they are registered: without the suffixes of exposition.
+fn metric_names(text: &str) -> BTreeSet<String> {
+    let words = text.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'));
+    words
+        .filter(|word| word.starts_with("jevmetrics_"))
+        .map(|word| word.trim_end_matches("_total").to_owned())
+        .filter(|word| word != "jevmetrics_dataplane")
+        .collect()
+}
+
+fn source_files(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            source_files(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_metric_is_documented_and_every_documented_metric_exists() {
+    let settings = SettingsFile::new(NOWHERE, NOWHERE);
+    let data_plane = DataPlane::start(Options::new(settings, Mode::Annotate))
+        .await
+        .unwrap();
+    let (_, exposed) = data_plane.get("/metrics").await.unwrap();
+    let types = exposed.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let exposed = metric_names(&types.collect::<Vec<_>>().join("\n"));
+    assert!(exposed.len() > 10, "{exposed:?}");
+
+    let documented = metric_names(&document("docs/operations.md"));
+    let undocumented: Vec<_> = exposed.difference(&documented).collect();
+    assert!(
+        undocumented.is_empty(),
+        "not in docs/operations.md: {undocumented:?}"
+    );
+
+    // Some show up only once they have something to show: they must at least be in the source.
+    let mut files = Vec::new();
+    source_files(&root().join("dataplane/src"), &mut files);
+    let source: String = files
+        .iter()
+        .map(|path| fs::read_to_string(path).unwrap())
+        .collect();
+    let invented: Vec<_> = documented
+        .difference(&exposed)
+        .filter(|name| !source.contains(&format!("\"{name}\"")))
+        .collect();
+    assert!(
+        invented.is_empty(),
+        "in docs/operations.md but nowhere else: {invented:?}"
+    );
+}
