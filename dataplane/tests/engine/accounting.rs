@@ -50,9 +50,9 @@ fn points(metrics: &[opentelemetry_proto::tonic::metrics::v1::Metric]) -> (u64, 
         };
         let count = gauge.data_points.len() as u64;
         if metric.name.starts_with("jev.metric.") {
-            companions += count
+            companions += count;
         } else {
-            own += count
+            own += count;
         }
     }
     (own, companions)
