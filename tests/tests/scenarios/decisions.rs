@@ -115,12 +115,8 @@ fn assert_companions_of(metric: &Metric, companions: &[&Metric], collector_id: &
 }
 
 /// The id that the process printed when it was ready.
-fn collector_id(world: &World) -> String {
-    let line = world
-        .lines("ready")
-        .into_iter()
-        .find(|line| line.contains("collector_id="))
-        .unwrap();
+async fn collector_id(world: &World) -> String {
+    let line = world.logged("collector_id=").await;
     let (_, id) = line.split_once("collector_id=\"").unwrap();
     id.split_once('"').unwrap().0.to_owned()
 }
@@ -147,7 +143,7 @@ async fn annotate_keeps_all_adds_companions_and_counts_what_reduce_would_do() {
             panic!("{} requests", received.len())
         };
         assert_eq!(without_companions(&received.message), request);
-        assert_companions(&received.message, &collector_id(&world));
+        assert_companions(&received.message, &collector_id(&world).await);
         let accepted = world.sink.counts().accepted;
         assert_eq!(
             (accepted.others.points, accepted.companions.points),
@@ -173,7 +169,7 @@ async fn companions_disturb_nothing_of_an_odd_request() {
     world.deliver(Via::Http, &bytes(&request)).await;
     let received = &world.sink.received()[0].message;
     assert_eq!(without_companions(received), request);
-    assert_companions(received, &collector_id(&world));
+    assert_companions(received, &collector_id(&world).await);
 }
 
 /// *Scenario*: what a data plane before this one has annotated arrives here.
