@@ -44,11 +44,10 @@ check: ## formatting, lints, documentation, dependencies, every crate on its own
 	skip 'advisories of dependencies' 'their database is remote; "cargo deny check advisories" asks it'
 	finish check
 
-bench: ## measure the data plane on this machine
+bench: ## measure the decision engine on this machine
 	@source tests/scripts/steps.sh
 	need_rust
 	need_valgrind
-	step 'Building the data plane, optimised' cargo build --locked --release -p jevmetrics-dataplane
 	step 'Building the benchmark, optimised' cargo build --locked --release -p jevmetrics-testkit --bin bench
 	cargo run --locked --release --quiet -p jevmetrics-testkit --bin bench
 	finish bench

@@ -5,7 +5,7 @@
 //! are four values; "absent" and "empty" differ wherever OTLP tells them apart.
 //! What cannot be read safely has no identity ([`InvalidIdentity`]): it is kept and never asked about.
 //!
-//! The encoding is frozen by golden vectors in `tests/identity_golden.rs`. A change needs a new [`VERSION`].
+//! The encoding is frozen by golden vectors in `tests/otlp/identity_golden.rs`. A change needs a new [`VERSION`].
 
 use std::fmt;
 

@@ -48,7 +48,7 @@ impl Trouble {
         }
     }
 
-    async fn is_borne(self) {
+    async fn bear(self) {
         let world = World::start_with(Mode::Reduce, |options| {
             options.settings.inference.timeout_milliseconds = Some(500);
             options.api_key = Some(KEY.to_owned());
@@ -127,7 +127,7 @@ impl Trouble {
 /// *Guarantees*: metrics flow, all are kept, the state is named once in the log and in all pages, and it passes.
 #[tokio::test]
 async fn jev_away_is_borne() {
-    Trouble::passing(None, "connect").is_borne().await;
+    Trouble::passing(None, "connect").bear().await;
 }
 
 /// *Scenario*: Jev takes 3 s, its timeout is half a second.
@@ -135,16 +135,14 @@ async fn jev_away_is_borne() {
 #[tokio::test]
 async fn jev_slow_is_borne() {
     let slow = Behaviour::slow(Duration::from_secs(3));
-    Trouble::passing(Some(slow), "timeout").is_borne().await;
+    Trouble::passing(Some(slow), "timeout").bear().await;
 }
 
 /// *Scenario*: Jev accepts questions and never answers.
 /// *Guarantees*: as for Jev away.
 #[tokio::test]
 async fn jev_hanging_is_borne() {
-    Trouble::passing(Some(Behaviour::Silent), "timeout")
-        .is_borne()
-        .await;
+    Trouble::passing(Some(Behaviour::Silent), "timeout").bear().await;
 }
 
 /// *Scenario*: Jev answers something that is no answer.
@@ -152,7 +150,7 @@ async fn jev_hanging_is_borne() {
 #[tokio::test]
 async fn jev_talking_nonsense_is_borne() {
     Trouble::passing(Some(Behaviour::not_json()), "bad_answer")
-        .is_borne()
+        .bear()
         .await;
 }
 
@@ -161,7 +159,7 @@ async fn jev_talking_nonsense_is_borne() {
 #[tokio::test]
 async fn jev_failing_is_borne() {
     Trouble::passing(Some(Behaviour::internal_error()), "server_error")
-        .is_borne()
+        .bear()
         .await;
 }
 
@@ -175,7 +173,7 @@ async fn a_refused_key_is_borne_and_named_as_a_fault_of_the_configuration() {
         state: "configuration_fault",
         line: "cannot be asked as configured",
     };
-    trouble.is_borne().await;
+    trouble.bear().await;
 }
 
 /// *Scenario*: Jev answers every question with 422 and echoes it.
@@ -260,7 +258,7 @@ async fn no_unusable_answer_leads_to_a_drop() {
 #[tokio::test]
 async fn one_refused_instrument_harms_no_other() {
     let world = World::start_with(Mode::Reduce, |options| {
-        options.settings.inference.workers = Some(1)
+        options.settings.inference.workers = Some(1);
     })
     .await;
     world.jev.script().once(Behaviour::Unprocessable);
@@ -271,7 +269,7 @@ async fn one_refused_instrument_harms_no_other() {
     world.sink.reset();
     world.deliver(Via::Grpc, &generator.next_bytes()).await;
     let names: Vec<String> = world.sink.counts().accepted.by_name.into_keys().collect();
-    assert_eq!(names, [refused.clone()]);
+    assert_eq!(names, std::slice::from_ref(&refused));
     let row = world.decision(&refused).await;
     assert_eq!(
         (&row["decision"], &row["reason"]),
@@ -291,7 +289,7 @@ async fn one_refused_instrument_harms_no_other() {
 #[tokio::test]
 async fn assessments_outlive_an_outage_until_they_expire() {
     let world = World::start_with(Mode::Reduce, |options| {
-        options.settings.inference.score_ttl_seconds = Some(12)
+        options.settings.inference.score_ttl_seconds = Some(12);
     })
     .await;
     let mut generator = small(50);

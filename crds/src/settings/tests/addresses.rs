@@ -70,7 +70,7 @@ fn endpoints_are_http_urls_with_a_host() {
         ("GRPC", "HTTP://Sink:4317/", "http://sink:4317/"),
         ("GRPC", "http://[::1]:4317", "http://[::1]:4317/"),
         ("HTTP", "http://sink:4318", "http://sink:4318/v1/metrics"),
-        ("HTTP", "http://sink:4318/", "http://sink:4318/"),
+        ("HTTP", "http://sink:4318/", "http://sink:4318/v1/metrics"),
         (
             "HTTP",
             "http://sink/otlp/v1/metrics",

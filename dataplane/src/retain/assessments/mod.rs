@@ -368,3 +368,6 @@ impl Assessments {
             })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -90,11 +90,12 @@ impl Report {
     }
 
     /// A row that could not be measured.
-    pub(crate) fn missing(&mut self, key: &str, why: &str) {
+    pub(crate) fn missing(key: &str, why: &str) {
         say(&format!("{key:<24} missing: {why}"));
     }
 
-    /// Writes `bench/summary.json` in cargo's target directory.
+    /// Writes `bench/summary.json` in cargo's target directory, anew: nothing of an earlier run may look like
+    /// a result of this one. What else is measured comes after this program and adds its own keys.
     pub(crate) fn write_summary(&self) -> Result<(), BenchError> {
         let target = std::env::var_os("CARGO_TARGET_DIR").filter(|target| !target.is_empty());
         let target = target.map_or_else(

@@ -29,7 +29,7 @@ pub(crate) fn run(report: &mut Report) -> Result<bool, BenchError> {
     for (cost, rules) in costs.iter_mut().zip([FEW_RULES, MANY_RULES]) {
         let [short, long] = ITERATIONS;
         let (Some(start), Some(end)) = (count(rules, short)?, count(rules, long)?) else {
-            report.missing(
+            Report::missing(
                 "rules_100x",
                 "valgrind is not installed (Debian: apt-get install valgrind)",
             );
