@@ -83,9 +83,10 @@ pub(super) fn parse(body: &[u8]) -> Result<Reply, BadReply> {
         .filter(|answers| answers.is_object())
         .ok_or(BadReply::NoAnswers)?;
     let answers = Answers {
-        relevance: noul(answers, RELEVANCE)?,
-        redundancy: noul(answers, REDUNDANCY)?,
-        keep: noul(answers, KEEP)?,
+        relevance: noul(answers, RELEVANCE, Percent::from_probability)?,
+        redundancy: noul(answers, REDUNDANCY, Percent::from_probability)?,
+        // The one that decides: servers with finer steps than Jev's must not be rounded into a drop.
+        keep: noul(answers, KEEP, Percent::from_probability_upwards)?,
         action: action(answers)?,
     };
     Ok(Reply {
@@ -95,11 +96,15 @@ pub(super) fn parse(body: &[u8]) -> Result<Reply, BadReply> {
     })
 }
 
-fn noul(answers: &Value, question: &'static str) -> Result<Percent, BadReply> {
+fn noul(
+    answers: &Value,
+    question: &'static str,
+    round: fn(f64) -> Option<Percent>,
+) -> Result<Percent, BadReply> {
     answer(answers, question, "noul")?
         .get("noul")
         .and_then(Value::as_f64)
-        .and_then(Percent::from_probability)
+        .and_then(round)
         .ok_or(BadReply::Probability { question })
 }
 

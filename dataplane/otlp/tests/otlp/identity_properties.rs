@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use jevmetrics_otlp::identity::IdentityMode;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, EntityRef, KeyValue};
-use opentelemetry_proto::tonic::metrics::v1::{HistogramDataPoint, Metric};
 use opentelemetry_proto::tonic::metrics::v1::metric::Data;
+use opentelemetry_proto::tonic::metrics::v1::{HistogramDataPoint, Metric};
 
 use crate::build::{
     Request, array, attribute, attributes, full, histogram, in_resource, in_scope, int, map, request,
