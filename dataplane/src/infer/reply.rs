@@ -202,11 +202,19 @@ mod tests {
             (json!(0.294), 30),
         ] {
             let reply = parse(&with("/answers/keep/noul", value)).unwrap();
-            assert_eq!(reply.answers.keep.get(), percent, "what decides is never rounded down");
+            assert_eq!(
+                reply.answers.keep.get(),
+                percent,
+                "what decides is never rounded down"
+            );
         }
         for (value, percent) in [(json!(0.294), 29), (json!(0.295), 30)] {
             let reply = parse(&with("/answers/relevance/noul", value)).unwrap();
-            assert_eq!(reply.answers.relevance.get(), percent, "what is shown goes to the nearest");
+            assert_eq!(
+                reply.answers.relevance.get(),
+                percent,
+                "what is shown goes to the nearest"
+            );
         }
     }
 
