@@ -14,6 +14,9 @@ use crate::Failure;
 
 const EXPORT_PATH: &str = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export";
 
+/// Prefix, and a partial success that says nothing, as the Collector answers when it took everything.
+const WITHOUT_WORDS: usize = 5 + 2;
+
 /// A connection; clones share it.
 #[derive(Clone)]
 pub(crate) struct Client {
@@ -49,7 +52,7 @@ impl Client {
             let frame = frame?;
             if let Some(trailers) = frame.trailers_ref() {
                 status = trailers.get("grpc-status").cloned();
-            } else if frame.data_ref().is_some_and(|data| data.len() > 5) {
+            } else if frame.data_ref().is_some_and(|data| data.len() > WITHOUT_WORDS) {
                 return Err("a request was answered with a partial success".into());
             }
         }

@@ -17,9 +17,10 @@ use tokio::task::JoinSet;
 use crate::Failure;
 use crate::client::Client;
 use crate::cpu;
-use crate::sink::{Arrivals, Sink};
-use crate::system::{Output, System};
-use crate::workload::{Input, Workload};
+use crate::oracle::Oracle;
+use crate::sink::Sink;
+use crate::system::System;
+use crate::workload::Workload;
 
 /// How requests are offered.
 #[derive(Debug, Clone, Copy)]
@@ -104,7 +105,7 @@ pub(crate) async fn measure(
     sink: &Sink,
 ) -> Result<Measured, Failure> {
     let client = Client::connect(system.address()).await?;
-    let _ = sink.take();
+    let oracle = Oracle::new(system.output(), workload, sink);
     let progress = Progress::new(workload);
     let mut running = start(&progress, &client, load);
     let measured = async {
@@ -124,7 +125,7 @@ pub(crate) async fn measure(
         .iter()
         .map(|count| count.load(Ordering::Relaxed))
         .collect();
-    agree(system.output(), workload, &answered, sink)?;
+    oracle.check(&answered, sink)?;
     Ok(measured)
 }
 
@@ -223,61 +224,20 @@ async fn observe(progress: &Progress, pid: u32, time: Duration) -> Result<Measur
     })
 }
 
-/// Sends every request once. True if all that came out is what must come out.
-pub(crate) async fn is_settled(
+/// Sends every request once and checks what comes out.
+///
+/// # Errors
+/// Not what must come out: the inner result, in words.
+pub(crate) async fn try_once(
     system: &System,
     workload: &Arc<Workload>,
     sink: &Sink,
-) -> Result<bool, Failure> {
+) -> Result<Result<(), Failure>, Failure> {
     let mut client = Client::connect(system.address()).await?;
-    let _ = sink.take();
+    let oracle = Oracle::new(system.output(), workload, sink);
     for input in &workload.inputs {
         client.send(input.message.clone()).await?;
     }
     let answered = vec![1; workload.inputs.len()];
-    Ok(sink.take() == expected(system.output(), workload, &answered, sink))
-}
-
-/// The correctness gate.
-fn agree(output: Output, workload: &Workload, answered: &[u64], sink: &Sink) -> Result<(), Failure> {
-    let expected = expected(output, workload, answered, sink);
-    let got = sink.take();
-    if got == expected {
-        return Ok(());
-    }
-    let total = |arrivals: &Arrivals| arrivals.counts.iter().sum::<u64>();
-    Err(format!(
-        "void: the sink got {} expected requests and {} others, the oracle says {}",
-        total(&got),
-        got.foreign,
-        total(&expected)
-    )
-    .into())
-}
-
-fn expected(output: Output, workload: &Workload, answered: &[u64], sink: &Sink) -> Arrivals {
-    let mut expected = Arrivals::default();
-    for (input, count) in workload.inputs.iter().zip(answered) {
-        if let Some(message) = output.of(input) {
-            let index = sink.expect(message);
-            expected.counts.resize(expected.counts.len().max(index + 1), 0);
-            expected.counts[index] += count;
-        }
-    }
-    expected
-        .counts
-        .resize(expected.counts.len().max(sink.messages()), 0);
-    expected
-}
-
-impl Output {
-    fn of(
-        self,
-        input: &Input,
-    ) -> Option<&opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest> {
-        match self {
-            Self::Whole => Some(&input.whole),
-            Self::Kept => input.kept.as_ref(),
-        }
-    }
+    Ok(oracle.check(&answered, sink))
 }

@@ -17,6 +17,7 @@ mod document;
 mod hold;
 mod load;
 mod machine;
+mod oracle;
 mod plan;
 mod report;
 mod rounds;

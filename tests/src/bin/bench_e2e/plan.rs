@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jevmetrics_testkit::poll;
 
-use crate::load::{Load, is_settled};
+use crate::load::{Load, try_once};
 use crate::report::{Bound, PairRow, Report, Sides};
 use crate::rounds::compare;
 use crate::sink::Sink;
@@ -114,16 +114,24 @@ pub(crate) async fn run(effort: Effort) -> Result<Report, Failure> {
 
 /// Sends every request until what comes out is what must come out, and nothing waits for an assessment.
 pub(crate) async fn settle(system: &System, workload: &Arc<Workload>, sink: &Sink) -> Result<(), Failure> {
+    let mut last = String::new();
     let settled = poll::until_some("all decisions to be made", WARM, async || {
-        match is_settled(system, workload, sink).await {
-            Ok(false) => None,
-            Ok(true) => match system.awaiting().await {
-                Ok(0) => Some(Ok(())),
-                Ok(_) => None,
-                Err(error) => Some(Err(error)),
-            },
-            Err(error) => Some(Err(error)),
+        match once(system, workload, sink).await {
+            Ok(()) => Some(()),
+            Err(error) => {
+                last = error.to_string();
+                None
+            }
         }
     });
-    settled.await?
+    let settled = settled.await;
+    settled.map_err(|error| format!("{error}: {last}").into())
+}
+
+async fn once(system: &System, workload: &Arc<Workload>, sink: &Sink) -> Result<(), Failure> {
+    try_once(system, workload, sink).await??;
+    match system.awaiting().await? {
+        0 => Ok(()),
+        awaiting => Err(format!("{awaiting} instruments await an assessment").into()),
+    }
 }

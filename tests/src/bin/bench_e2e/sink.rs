@@ -19,6 +19,7 @@ use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
+use opentelemetry_proto::tonic::metrics::v1::metric::Data;
 use prost::Message as _;
 use tokio::net::{TcpListener, TcpStream};
 use xxhash_rust::xxh3::Xxh3;
@@ -77,18 +78,16 @@ impl Sink {
 
     /// Announces a message; equal ones have the same index.
     pub(crate) fn expect(&self, message: &ExportMetricsServiceRequest) -> usize {
+        let message = normal(message.clone());
         let mut state = self.state();
-        if let Some(index) = state.messages.iter().position(|known| known == message) {
+        if let Some(index) = state.messages.iter().position(|known| *known == message) {
             return index;
         }
-        state.messages.push(message.clone());
+        // It may have come before it was announced.
+        state.known.retain(|_, known| known.is_some());
+        state.messages.push(message);
         state.arrivals.counts.push(0);
         state.messages.len() - 1
-    }
-
-    /// How many different messages are announced.
-    pub(crate) fn messages(&self) -> usize {
-        self.state().messages.len()
     }
 
     /// What came since the last call.
@@ -114,7 +113,8 @@ impl Sink {
                 let body = frames.concat();
                 let decoded = body
                     .get(5..)
-                    .and_then(|body| ExportMetricsServiceRequest::decode(body).ok());
+                    .and_then(|body| ExportMetricsServiceRequest::decode(body).ok())
+                    .map(normal);
                 let index =
                     decoded.and_then(|decoded| state.messages.iter().position(|known| *known == decoded));
                 state.known.insert(hash, index);
@@ -126,6 +126,24 @@ impl Sink {
             None => state.arrivals.foreign += 1,
         }
     }
+}
+
+/// The Collector writes absent buckets as empty ones, which means the same.
+fn normal(mut message: ExportMetricsServiceRequest) -> ExportMetricsServiceRequest {
+    let metrics = message
+        .resource_metrics
+        .iter_mut()
+        .flat_map(|resource| &mut resource.scope_metrics)
+        .flat_map(|scope| &mut scope.metrics);
+    for metric in metrics {
+        if let Some(Data::ExponentialHistogram(data)) = &mut metric.data {
+            for point in &mut data.data_points {
+                point.positive.get_or_insert_default();
+                point.negative.get_or_insert_default();
+            }
+        }
+    }
+    message
 }
 
 async fn serve(sink: Sink, stream: TcpStream) {
