@@ -87,8 +87,8 @@ impl LiveFile {
     fn take_over(&self, parsed: Result<LivePolicy, String>) {
         let (next, change) = self.sender.borrow().after(parsed);
         if change != Change::Nothing {
+            self.sender.send_replace(next.clone());
             log(&self.path, &next, &change);
-            self.sender.send_replace(next);
         }
     }
 }

@@ -7,7 +7,7 @@
 //! A second signal ends the process at once.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,7 +35,7 @@ use crate::observe::admin::{self, Admin};
 use crate::observe::coverage::{Coverage, INTERVAL_SECONDS};
 use crate::observe::flow::Flow;
 use crate::observe::health::{self, Observed, Readiness};
-use crate::observe::log;
+use crate::observe::{log, pages};
 use crate::outcomes::StoredOutcomes;
 use crate::pipeline::Pipeline;
 use crate::receive::serve::{BindError, Server, bind};
@@ -72,7 +72,12 @@ pub fn run(args: &Args) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!("{error}");
+            if tracing::enabled!(tracing::Level::ERROR) {
+                tracing::error!("{error}");
+            } else {
+                // Whatever the filter, a process that does not start says why.
+                let _ = writeln!(io::stderr(), "{error}");
+            }
             ExitCode::FAILURE
         }
     }
@@ -128,8 +133,8 @@ async fn serve(settings: &DataPlaneSettings, member: Member) -> Result<(), Start
     let clock = Clock::start();
     let mut terminate = signal(SignalKind::terminate()).map_err(StartError::Runtime)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(StartError::Runtime)?;
+    let mut hangup = signal(SignalKind::hangup()).map_err(StartError::Runtime)?;
     let listeners = Listeners::open(settings.listen()).await?;
-    listeners.log().map_err(StartError::Runtime)?;
 
     let stop = CancellationToken::new();
     let stop_background = CancellationToken::new();
@@ -157,6 +162,7 @@ async fn serve(settings: &DataPlaneSettings, member: Member) -> Result<(), Start
         identity: setup::identity_mode(settings.inference()),
         context: setup::context(settings.inference()),
         collector_id: member.collector_id.clone(),
+        max_annotated_bytes: settings.export().max_request_bytes(),
         assessments: Arc::clone(&assessments),
         questions: Arc::clone(&inference) as _,
     }));
@@ -197,17 +203,14 @@ async fn serve(settings: &DataPlaneSettings, member: Member) -> Result<(), Start
         clock,
         member_id: member.id,
     });
-    background.spawn(pages(listeners.metrics, health::routes(observed)));
-    background.spawn(pages(listeners.admin, admin::routes(admin)));
-    let watched = Arc::clone(&readiness);
-    let asking_stop = stop_background.clone();
+    let listeners_log = listeners.log();
+    background.spawn(pages::serve(listeners.metrics, health::routes(observed)));
+    background.spawn(pages::serve(
+        listeners.admin,
+        admin::routes(admin, settings.listen().admin().ip().is_loopback()),
+    ));
     background.spawn(async move {
-        let ended = asking.await;
-        if !asking_stop.is_cancelled() {
-            // Traffic is not affected: everything unknown is kept. But only a restart brings answers again.
-            tracing::error!(?ended, "the task that asks Jev has ended");
-            watched.set_broken();
-        }
+        let _ = asking.await;
     });
 
     let pipeline = Pipeline::new(engine, exporter, flow, clock, settings.export().timeout());
@@ -225,25 +228,38 @@ async fn serve(settings: &DataPlaneSettings, member: Member) -> Result<(), Start
         receiving.spawn(async move { server.serve(listener, stop, drain).await });
     }
     readiness.set_serving();
+    listeners_log.map_err(StartError::Runtime)?;
     tracing::info!(
         revision = settings.revision(),
         collector_id = member.collector_id,
         "ready"
     );
 
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+            _ = hangup.recv() => tracing::info!("nothing to reload: live file and secrets are followed"),
+            Some(_) = background.join_next() => {
+                // Traffic goes on with what is known. But only a restart brings the task back.
+                readiness.set_broken();
+                tracing::error!("a background task has ended early: see liveness");
+            }
+        }
     }
     readiness.set_draining();
-    tracing::info!("draining: no new connections, finishing what is in flight");
     stop.cancel();
-    tokio::select! {
-        () = async { while receiving.join_next().await.is_some() {} } => tracing::info!("drained"),
-        _ = terminate.recv() => tracing::warn!("second signal: stopping at once"),
-        _ = interrupt.recv() => tracing::warn!("second signal: stopping at once"),
-    }
+    tracing::info!("draining: no new connections, finishing what is in flight");
+    let drained = tokio::select! {
+        () = async { while receiving.join_next().await.is_some() {} } => true,
+        _ = terminate.recv() => false,
+        _ = interrupt.recv() => false,
+    };
     stop_background.cancel();
+    if !drained {
+        return Err(StartError::Aborted);
+    }
+    tracing::info!("drained");
     Ok(())
 }
 
@@ -304,10 +320,4 @@ fn gauges(
         // No traffic is no coverage of nothing: not a number.
         ratio.set(now.unwrap_or(f64::NAN));
     })
-}
-
-async fn pages(listener: TcpListener, routes: axum::Router) {
-    if let Err(error) = axum::serve(listener, routes).await {
-        tracing::error!(%error, "pages are gone");
-    }
 }

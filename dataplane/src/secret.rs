@@ -219,7 +219,8 @@ impl WatchedSecret {
 
     async fn follow_every(&self, poll: Duration, stop: CancellationToken) {
         if let SecretSource::Env(_) = self.source {
-            return;
+            // The environment of a process does not change.
+            return stop.cancelled().await;
         }
         let source = self.source.clone();
         let read = move || Secret::read(&source).map(Arc::new);

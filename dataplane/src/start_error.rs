@@ -1,4 +1,4 @@
-//! Why the process does not start: each names the setting, the file or the port.
+//! Why the process does not start, or does not end well: each names the setting, the file or the port.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use jevmetrics_api::SettingsError;
 use crate::export_headers::HeaderError;
 use crate::receive::serve::BindError;
 
-/// Why the process does not start.
+/// Why the process does not start, or does not end well.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The settings file cannot be read.
@@ -41,6 +41,9 @@ pub enum StartError {
     /// Asking cannot be set up.
     #[error("inference.baseURL: {0}")]
     Inference(#[from] crate::infer::client::ClientError),
+    /// A second signal came before everything in flight was finished.
+    #[error("second signal: stopped at once, requests in flight were abandoned")]
+    Aborted,
     /// The runtime or its signals cannot be set up.
     #[error("cannot start the runtime: {0}")]
     Runtime(io::Error),

@@ -7,7 +7,7 @@
 //!                      └──HTTP──▶ mock_jev
 //! ```
 //!
-//! Invariants: everything listens on 127.0.0.1 at a port chosen by the kernel; nothing here knows the data
+//! Invariants: everything listens on 127.0.0.1 at a free port; nothing here knows the data
 //! plane's code, only its protocols and its settings file; what is scripted happens exactly once per entry.
 
 mod http_client;

@@ -56,6 +56,7 @@ fn warm_request(mode: &str, metrics: usize, dropped_percent: usize) -> (u64, Pro
         identity: IdentityMode::Complete,
         context: ContextAttributes::default(),
         collector_id: "collector".into(),
+        max_annotated_bytes: usize::MAX,
         assessments: Arc::new(Assessments::new(MANY, MANY, 900)),
         questions: asked.clone(),
     });

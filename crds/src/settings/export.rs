@@ -15,6 +15,7 @@ pub struct Export {
     protocol: Protocol,
     compression: Compression,
     timeout: Duration,
+    max_request_bytes: usize,
     headers: Vec<ExportHeader>,
 }
 
@@ -59,6 +60,7 @@ impl Export {
             [("None", Compression::None), ("Gzip", Compression::Gzip)],
         );
         let timeout = fields.integer("timeoutMilliseconds", 8000, 1..=600_000);
+        let max_request_bytes = fields.integer("maxRequestBytes", 4 << 20, 1024..=256 << 20);
         let endpoint = fields.required_text("endpoint").and_then(|text| {
             // A wrong protocol was noted; the endpoint is then judged by the default one.
             Endpoint::parse(&text, protocol.unwrap_or(Protocol::Grpc))
@@ -70,6 +72,7 @@ impl Export {
             protocol: protocol?,
             compression: compression?,
             timeout: Duration::from_millis(timeout?.into()),
+            max_request_bytes: max_request_bytes? as usize,
             headers: headers?,
         })
     }
@@ -92,6 +95,11 @@ impl Export {
     /// The longest time that a request may take downstream.
     pub fn timeout(&self) -> Duration {
         self.timeout
+    }
+
+    /// The largest request, before compression, to which companions may be added.
+    pub fn max_request_bytes(&self) -> usize {
+        self.max_request_bytes
     }
 
     /// Headers of every request, no name twice.

@@ -148,7 +148,7 @@ impl<'a> Companion<'a> {
     }
 
     /// Bytes of the whole set within its scope.
-    pub(crate) fn encoded_len(&self, stamp: Stamp<'_>) -> usize {
+    pub fn encoded_len(&self, stamp: Stamp<'_>) -> usize {
         self.gauges(stamp)
             .iter()
             .map(|gauge| field_len(gauge.metric_len()))

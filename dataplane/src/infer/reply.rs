@@ -83,9 +83,10 @@ pub(super) fn parse(body: &[u8]) -> Result<Reply, BadReply> {
         .filter(|answers| answers.is_object())
         .ok_or(BadReply::NoAnswers)?;
     let answers = Answers {
-        relevance: noul(answers, RELEVANCE)?,
-        redundancy: noul(answers, REDUNDANCY)?,
-        keep: noul(answers, KEEP)?,
+        relevance: noul(answers, RELEVANCE, Percent::from_probability)?,
+        redundancy: noul(answers, REDUNDANCY, Percent::from_probability)?,
+        // The one that decides: servers with finer steps than Jev's must not be rounded into a drop.
+        keep: noul(answers, KEEP, Percent::from_probability_upwards)?,
         action: action(answers)?,
     };
     Ok(Reply {
@@ -95,11 +96,15 @@ pub(super) fn parse(body: &[u8]) -> Result<Reply, BadReply> {
     })
 }
 
-fn noul(answers: &Value, question: &'static str) -> Result<Percent, BadReply> {
+fn noul(
+    answers: &Value,
+    question: &'static str,
+    round: fn(f64) -> Option<Percent>,
+) -> Result<Percent, BadReply> {
     answer(answers, question, "noul")?
         .get("noul")
         .and_then(Value::as_f64)
-        .and_then(Percent::from_probability)
+        .and_then(round)
         .ok_or(BadReply::Probability { question })
 }
 
@@ -193,11 +198,23 @@ mod tests {
         for (value, percent) in [
             (json!(0), 0),
             (json!(1), 100),
-            (json!(0.294), 29),
-            (json!(0.295), 30),
+            (json!(0.29), 29),
+            (json!(0.294), 30),
         ] {
             let reply = parse(&with("/answers/keep/noul", value)).unwrap();
-            assert_eq!(reply.answers.keep.get(), percent);
+            assert_eq!(
+                reply.answers.keep.get(),
+                percent,
+                "what decides is never rounded down"
+            );
+        }
+        for (value, percent) in [(json!(0.294), 29), (json!(0.295), 30)] {
+            let reply = parse(&with("/answers/relevance/noul", value)).unwrap();
+            assert_eq!(
+                reply.answers.relevance.get(),
+                percent,
+                "what is shown goes to the nearest"
+            );
         }
     }
 

@@ -2,10 +2,12 @@
 //! therefore it has a port of its own, loopback by default.
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::extract::{Query, State};
-use axum::http::StatusCode;
+use axum::extract::{Query, Request, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
@@ -44,12 +46,38 @@ pub struct Admin {
     pub member_id: String,
 }
 
-/// The routes.
-pub fn routes(admin: Arc<Admin>) -> Router {
-    Router::new()
+/// The routes. On a loopback listener (`is_loopback`) a request must name an address or `localhost`: a page in a
+/// browser on that machine can be made to ask us under a name of its own and would read the answer.
+pub fn routes(admin: Arc<Admin>, is_loopback: bool) -> Router {
+    let routes = Router::new()
         .route("/api/decisions", get(decisions))
         .route("/api/summary", get(summary))
-        .with_state(admin)
+        .with_state(admin);
+    if is_loopback {
+        routes.layer(middleware::from_fn(refuse_foreign_hosts))
+    } else {
+        routes
+    }
+}
+
+async fn refuse_foreign_hosts(request: Request, next: Next) -> Response {
+    let host = request
+        .headers()
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok());
+    if host.is_some_and(is_local) {
+        return next.run(request).await;
+    }
+    let error = "header Host must be an IP address or localhost";
+    (StatusCode::MISDIRECTED_REQUEST, Json(Refusal { error })).into_response()
+}
+
+/// `host` or `host:port`.
+fn is_local(host: &str) -> bool {
+    host.parse::<SocketAddr>().is_ok()
+        || host.parse::<IpAddr>().is_ok()
+        || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()
+        || host.split(':').next() == Some("localhost")
 }
 
 #[derive(Deserialize)]
@@ -301,5 +329,33 @@ async fn blocking<T: Serialize + Send + 'static>(make: impl FnOnce() -> T + Send
     match tokio::task::spawn_blocking(make).await {
         Ok(answer) => Json(answer).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_and_localhost_are_local_names() {
+        for host in [
+            "127.0.0.1:9465",
+            "127.0.0.1",
+            "[::1]:9465",
+            "[::1]",
+            "localhost",
+            "localhost:19465",
+        ] {
+            assert!(is_local(host), "{host}");
+        }
+        for host in [
+            "",
+            "evil.example",
+            "evil.example:9465",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+        ] {
+            assert!(!is_local(host), "{host}");
+        }
     }
 }

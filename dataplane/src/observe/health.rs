@@ -92,7 +92,7 @@ async fn livez(State(observed): State<Arc<Observed>>) -> impl IntoResponse {
     if observed.readiness.is_broken.load(Ordering::Acquire) {
         return (
             StatusCode::INTERNAL_SERVER_ERROR,
-            "the task that asks Jev has ended\n",
+            "a background task has ended early\n",
         );
     }
     (StatusCode::OK, "alive\n")

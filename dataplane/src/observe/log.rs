@@ -48,6 +48,9 @@ pub fn start(member_id: &str) {
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        // A line that cannot be written (full disk, reader gone) is lost. By default its loss would be printed,
+        // which fails as well and ends the task that only wanted to log.
+        .log_internal_errors(false)
         .with_ansi(false)
         .event_format(format)
         .try_init();

@@ -7,5 +7,6 @@ pub mod flow;
 pub mod health;
 mod labels;
 pub mod log;
+pub mod pages;
 
 pub use counters::mode_label;

@@ -45,6 +45,14 @@ impl Percent {
         Some(Self((probability * 100.0).round() as u8))
     }
 
+    /// As [`Self::from_probability`], but a part of a percent counts as a whole one: what lies above a
+    /// threshold, by however little, never falls to it.
+    pub fn from_probability_upwards(probability: f64) -> Option<Self> {
+        // 0.07 × 100 is a little more than 7: what the multiplication adds does not count.
+        Self::from_probability(((probability * 100.0 - 1e-6).ceil() / 100.0).max(0.0))
+            .filter(|_| (0.0..=1.0).contains(&probability))
+    }
+
     /// Whole percents.
     pub fn get(self) -> u8 {
         self.0
@@ -67,4 +75,40 @@ pub struct Answers {
     pub keep: Percent,
     /// Recommended action.
     pub action: Action,
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_probability_in_steps_of_a_hundredth_loses_nothing() {
+        for percent in 0..=100_u8 {
+            let probability = f64::from(percent) / 100.0;
+            assert_eq!(Percent::from_probability(probability).unwrap().get(), percent);
+            assert_eq!(
+                Percent::from_probability_upwards(probability).unwrap().get(),
+                percent
+            );
+        }
+    }
+
+    #[test]
+    fn rounded_upwards_nothing_falls_to_a_threshold_below_it() {
+        for (probability, percent) in [(0.3049, 31), (0.3001, 31), (0.0049, 1), (0.9999, 100), (1e-5, 1)] {
+            assert_eq!(
+                Percent::from_probability_upwards(probability).unwrap().get(),
+                percent
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_probability_is_refused() {
+        for probability in [-0.001, 1.001, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            assert_eq!(Percent::from_probability(probability), None);
+            assert_eq!(Percent::from_probability_upwards(probability), None);
+        }
+    }
 }

@@ -82,6 +82,9 @@ pub struct EngineParts {
     pub context: ContextAttributes,
     /// `jev.collector.id`: random per process start.
     pub collector_id: String,
+    /// Companions never make a request larger than this: what downstream would have taken as it came must
+    /// not become too large for it.
+    pub max_annotated_bytes: usize,
     /// The table.
     pub assessments: Arc<Assessments>,
     /// Where questions go.
@@ -120,6 +123,9 @@ struct Resolved {
     ask: bool,
     annotate: bool,
 }
+
+/// By how much the lengths of a scope and its resource can grow when companions are added, in bytes.
+const PARENT_GROWTH: usize = 10;
 
 thread_local! {
     /// `process` never awaits, so each thread needs one.
@@ -306,6 +312,11 @@ impl Engine {
 
     fn write(&self, request: &Bytes, scratch: &mut Scratch, now: Moment, processed: &mut Processed) {
         let models = self.parts.assessments.models();
+        let stamp = Stamp {
+            collector_id: &self.parts.collector_id,
+            time_unix_nano: now.unix_nanos,
+        };
+        let mut room = self.parts.max_annotated_bytes.saturating_sub(request.len());
         // Borrows from the request, so it cannot be used again; one allocation at most.
         let to_annotate = scratch.resolved.iter().filter(|resolved| resolved.annotate);
         let mut companions = Vec::with_capacity(to_annotate.count());
@@ -322,7 +333,7 @@ impl Engine {
             if !scratch.annotated.insert(found.ticket.slot) {
                 continue;
             }
-            companions.push(Companion {
+            let companion = Companion {
                 scope: metric.scope(),
                 metric_name,
                 model: models.get(usize::from(model)).map_or("", |name| name),
@@ -330,14 +341,16 @@ impl Engine {
                 redundancy: answers.redundancy.probability(),
                 keep_probability: answers.keep.probability(),
                 action: answers.action.as_str(),
-            });
+            };
+            let Some(left) = room.checked_sub(companion.encoded_len(stamp) + PARENT_GROWTH) else {
+                // The others are no smaller to speak of.
+                break;
+            };
+            room = left;
+            companions.push(companion);
         }
         processed.annotated_metrics = companions.len() as u64;
         processed.companion_points = companions.len() as u64 * SET_SIZE;
-        let stamp = Stamp {
-            collector_id: &self.parts.collector_id,
-            time_unix_nano: now.unix_nanos,
-        };
         processed.output = match splice(request, &scratch.walk, &mut scratch.plan, &companions, stamp) {
             Spliced::Unchanged => Some(request.clone()),
             Spliced::Nothing => None,

@@ -164,3 +164,30 @@ fn companions_of_a_data_plane_before_us_are_kept_counted_and_left_alone() {
         }
     }
 }
+
+#[test]
+fn companions_never_make_a_request_larger_than_downstream_takes() {
+    let names: Vec<String> = (0..50).map(|number| format!("k{number}")).collect();
+    let metrics: Vec<(&str, usize)> = names.iter().map(|name| (name.as_str(), 1)).collect();
+    let request = gauges(&metrics);
+    for room in [0, request.len(), request.len() + 100, request.len() + 5_000] {
+        let assessments = Assessments::new(100, 100, LIFETIME);
+        let setup = Setup::with_room(IdentityMode::Complete, assessments, room);
+        setup.set_policy("Annotate", 70, 30, "");
+        setup.teach(&request, by_name);
+        let processed = setup.at(1, &request);
+        let output = processed.output.unwrap();
+        assert!(
+            output.len() <= room.max(request.len()),
+            "{} in {room}",
+            output.len()
+        );
+        assert_eq!(processed.kept_points, 50, "what came in is sent in any case");
+        assert_eq!(
+            companions(&output).len() as u64,
+            processed.companion_points,
+            "what is counted is what is written"
+        );
+        assert_eq!(processed.annotated_metrics > 0, room > request.len() + 1_000);
+    }
+}

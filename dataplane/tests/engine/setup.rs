@@ -55,6 +55,15 @@ impl Setup {
     }
 
     pub(crate) fn with(identity: IdentityMode, assessments: Assessments) -> Self {
+        Self::with_room(identity, assessments, usize::MAX)
+    }
+
+    /// Companions may make a request as large as `max_annotated_bytes`.
+    pub(crate) fn with_room(
+        identity: IdentityMode,
+        assessments: Assessments,
+        max_annotated_bytes: usize,
+    ) -> Self {
         let keys = Keys::new([1, 2, 3, 4, 5, 6]);
         let asked = Arc::new(Asked::default());
         let engine = Engine::new(EngineParts {
@@ -62,6 +71,7 @@ impl Setup {
             identity,
             context: context(),
             collector_id: COLLECTOR.into(),
+            max_annotated_bytes,
             assessments: Arc::new(assessments),
             questions: Arc::clone(&asked) as Arc<dyn Questions>,
         });

@@ -1,7 +1,8 @@
 //! What a data plane needs before it starts: its binary, free ports, files.
 
-use std::net::TcpListener;
+use std::net::{IpAddr, TcpListener};
 use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use super::error::{ProcessError, io_error};
 use super::settings::Listen;
@@ -18,9 +19,11 @@ pub(super) fn replace(file: &Path, text: &str) -> Result<(), ProcessError> {
         .map_err(io_error("cannot write a file of the data plane"))
 }
 
-/// Puts free ports where 0 stands. All are held until all are known, so they differ.
+/// Below the ports that Linux gives to outgoing connections: one found free there stays free until it is listened on.
+const PORTS: std::ops::Range<u16> = 15_000..32_000;
+
+/// Puts free ports where 0 stands, none given out before by this process.
 pub(super) fn fill_ports(mut listen: Listen) -> Result<Listen, ProcessError> {
-    let mut held = Vec::new();
     for address in [
         &mut listen.grpc,
         &mut listen.http,
@@ -28,12 +31,29 @@ pub(super) fn fill_ports(mut listen: Listen) -> Result<Listen, ProcessError> {
         &mut listen.admin,
     ] {
         if address.port() == 0 {
-            let socket = TcpListener::bind(*address).map_err(io_error("cannot find a free port"))?;
-            *address = socket.local_addr().map_err(io_error("cannot find a free port"))?;
-            held.push(socket);
+            address.set_port(free_port(address.ip())?);
         }
     }
     Ok(listen)
+}
+
+fn free_port(ip: IpAddr) -> Result<u16, ProcessError> {
+    // Other processes begin elsewhere.
+    static NEXT: LazyLock<Mutex<u16>> = LazyLock::new(|| Mutex::new(fastrand::u16(PORTS)));
+    let mut next = NEXT.lock().unwrap_or_else(PoisonError::into_inner);
+    for _ in PORTS {
+        let port = *next;
+        *next = if port + 1 < PORTS.end {
+            port + 1
+        } else {
+            PORTS.start
+        };
+        if TcpListener::bind((ip, port)).is_ok() {
+            return Ok(port);
+        }
+    }
+    let none = std::io::Error::other("all are taken");
+    Err(io_error("cannot find a free port")(none))
 }
 
 /// The data plane's binary: named by the environment, or in `target/{debug,release}` which this executable is in.

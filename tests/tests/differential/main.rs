@@ -82,6 +82,7 @@ impl Harness {
             identity: IdentityMode::Complete,
             context: ContextAttributes::default(),
             collector_id: "collector".into(),
+            max_annotated_bytes: usize::MAX,
             assessments: Arc::new(Assessments::new(1 << 20, 1 << 20, 900)),
             questions: asked.clone(),
         });

@@ -63,62 +63,60 @@ fn hundredths(value: f64) -> i64 {
     hundredths
 }
 
-/// Shows that each instrument has its four companions beside it, in its own scope, and no other has. One without
-/// data has no identity, so nobody was asked about it.
+/// Shows that each instrument has its four companions beside it, in its own scope, and that there are no others. An
+/// instrument without data has no identity, so nobody was asked about it.
 fn assert_companions(request: &ExportMetricsServiceRequest, collector_id: &str) {
-    for resource in &request.resource_metrics {
-        for scope in &resource.scope_metrics {
-            let (companions, others): (Vec<&Metric>, Vec<&Metric>) = scope
-                .metrics
-                .iter()
-                .partition(|metric| is_companion(&metric.name));
-            let identified = others.iter().filter(|metric| metric.data.is_some());
-            assert_eq!(companions.len(), 4 * identified.clone().count());
-            for metric in identified {
-                let opinion = Opinion::of(&metric.name);
-                let values = [opinion.relevance, opinion.redundancy, opinion.keep, 1.0];
-                for (name, value) in COMPANIONS.iter().zip(values) {
-                    let mut own = companions.iter().filter(|companion| {
-                        companion.name == *name
-                            && attribute(&point(companion).attributes, "metric.name") == Some(&metric.name)
-                    });
-                    let companion = own
-                        .next()
-                        .unwrap_or_else(|| panic!("no {name} of {}", metric.name));
-                    assert!(own.next().is_none());
-                    let point = point(companion);
-                    let Some(Value::AsDouble(written)) = point.value else {
-                        panic!("{point:?}")
-                    };
-                    assert_eq!(
-                        hundredths(written),
-                        hundredths(value),
-                        "{name} of {}",
-                        metric.name
-                    );
-                    assert_eq!(companion.unit, "1");
-                    assert_eq!(attribute(&point.attributes, "jev.model"), Some("jev-1.13.0"));
-                    assert_eq!(
-                        attribute(&point.attributes, "jev.collector.id"),
-                        Some(collector_id)
-                    );
-                    let action = (*name == COMPANIONS[3]).then(|| opinion.action.as_str());
-                    assert_eq!(attribute(&point.attributes, "action"), action);
-                    let age = SystemTime::UNIX_EPOCH + Duration::from_nanos(point.time_unix_nano);
-                    assert!(age.elapsed().is_ok_and(|age| age < WITHIN), "{point:?}");
-                }
-            }
+    let scopes = request
+        .resource_metrics
+        .iter()
+        .flat_map(|resource| &resource.scope_metrics);
+    for scope in scopes {
+        let is_own = |metric: &&Metric| is_companion(&metric.name);
+        let (companions, others): (Vec<&Metric>, Vec<&Metric>) = scope.metrics.iter().partition(is_own);
+        let judged: Vec<&Metric> = others
+            .into_iter()
+            .filter(|metric| metric.data.is_some())
+            .collect();
+        assert_eq!(companions.len(), 4 * judged.len());
+        for metric in judged {
+            assert_companions_of(metric, &companions, collector_id);
         }
     }
 }
 
+fn assert_companions_of(metric: &Metric, companions: &[&Metric], collector_id: &str) {
+    let opinion = Opinion::of(&metric.name);
+    let values = [opinion.relevance, opinion.redundancy, opinion.keep, 1.0];
+    for (name, value) in COMPANIONS.into_iter().zip(values) {
+        let what = format!("{name} of {}", metric.name);
+        let mut own = companions.iter().filter(|companion| {
+            let of = attribute(&point(companion).attributes, "metric.name");
+            companion.name == name && of == Some(&metric.name)
+        });
+        let companion = own.next().unwrap_or_else(|| panic!("no {what}"));
+        assert!(own.next().is_none(), "{what} twice");
+        let point = point(companion);
+        let Some(Value::AsDouble(written)) = point.value else {
+            panic!("{what}: {point:?}")
+        };
+        assert_eq!(hundredths(written), hundredths(value), "{what}");
+        assert_eq!(companion.unit, "1");
+        let action = (name == COMPANIONS[3]).then(|| opinion.action.as_str());
+        for (key, value) in [
+            ("jev.model", Some("jev-1.13.0")),
+            ("jev.collector.id", Some(collector_id)),
+            ("action", action),
+        ] {
+            assert_eq!(attribute(&point.attributes, key), value, "{what}");
+        }
+        let time = SystemTime::UNIX_EPOCH + Duration::from_nanos(point.time_unix_nano);
+        assert!(time.elapsed().is_ok_and(|age| age < WITHIN), "{what}: {point:?}");
+    }
+}
+
 /// The id that the process printed when it was ready.
-fn collector_id(world: &World) -> String {
-    let line = world
-        .lines("ready")
-        .into_iter()
-        .find(|line| line.contains("collector_id="))
-        .unwrap();
+async fn collector_id(world: &World) -> String {
+    let line = world.logged("collector_id=").await;
     let (_, id) = line.split_once("collector_id=\"").unwrap();
     id.split_once('"').unwrap().0.to_owned()
 }
@@ -145,7 +143,7 @@ async fn annotate_keeps_all_adds_companions_and_counts_what_reduce_would_do() {
             panic!("{} requests", received.len())
         };
         assert_eq!(without_companions(&received.message), request);
-        assert_companions(&received.message, &collector_id(&world));
+        assert_companions(&received.message, &collector_id(&world).await);
         let accepted = world.sink.counts().accepted;
         assert_eq!(
             (accepted.others.points, accepted.companions.points),
@@ -171,7 +169,7 @@ async fn companions_disturb_nothing_of_an_odd_request() {
     world.deliver(Via::Http, &bytes(&request)).await;
     let received = &world.sink.received()[0].message;
     assert_eq!(without_companions(received), request);
-    assert_companions(received, &collector_id(&world));
+    assert_companions(received, &collector_id(&world).await);
 }
 
 /// *Scenario*: what a data plane before this one has annotated arrives here.

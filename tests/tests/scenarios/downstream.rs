@@ -18,7 +18,7 @@ const PROTOCOLS: [ExportProtocol; 2] = [ExportProtocol::Grpc, ExportProtocol::Ht
 async fn world(export: ExportProtocol) -> World {
     let world = World::start_with(Mode::Annotate, |options| {
         options.settings.export.protocol = export;
-        options.settings.export.timeout_milliseconds = Some(1_000);
+        options.settings.export.timeout_milliseconds = Some(2_000);
     })
     .await;
     world.jev.script().always(Behaviour::Silent);

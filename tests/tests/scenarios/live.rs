@@ -62,20 +62,12 @@ async fn the_mode_acts_without_a_restart() {
     let id = attribute(&gauge.data_points[0].attributes, "jev.collector.id")
         .unwrap()
         .to_owned();
-    assert_eq!(world.lines("collector_id=").len(), 1);
-    assert!(
-        world.lines("collector_id=")[0].contains(&id),
-        "the process is the one that started"
-    );
+    let started = world.logged("collector_id=").await;
+    assert!(started.contains(&id), "the process is the one that started");
 
     world.plane.set_live(&LiveFile::new(Mode::Reduce)).unwrap();
     acts("Reduce", &world, &mut generator, SMALL_POINTS / 2).await;
-    assert_eq!(
-        world.lines("a new policy is in force").len(),
-        3,
-        "{}",
-        world.plane.printed()
-    );
+    world.logged_times("a new policy is in force", 3).await;
     world.settled().await;
 }
 
@@ -152,7 +144,7 @@ async fn a_broken_or_removed_live_file_leaves_the_last_good_policy_in_force() {
         world.plane.set_live_text(text).unwrap();
         said(&world, said_of_it).await;
         assert!(world.ready().await.contains("live: policy in force"));
-        assert_eq!(world.lines(said_of_it).len(), 1, "{}", world.plane.printed());
+        world.logged(said_of_it).await;
         assert_eq!(kept(&world, &mut generator).await, SMALL_POINTS / 2, "{text}");
     }
     world.plane.remove_live().unwrap();

@@ -16,6 +16,7 @@ mod downstream;
 mod idle;
 mod jev_trouble;
 mod live;
+mod log_trouble;
 mod messages;
 mod pages;
 mod sdk;

@@ -42,7 +42,10 @@ async fn decisions_say_why() {
 /// *Guarantees*: the page says that the instrument is kept for want of an assessment, and that it is asked about.
 #[tokio::test]
 async fn an_instrument_without_assessment_is_shown_as_awaiting_one() {
-    let world = World::start(Mode::Reduce).await;
+    let world = World::start_with(Mode::Reduce, |options| {
+        options.settings.inference.timeout_milliseconds = Some(600_000);
+    })
+    .await;
     world.jev.script().always(Behaviour::Silent);
     world
         .deliver(Via::Grpc, &bytes(&gauges(&["shop.debug"], 1, "")))

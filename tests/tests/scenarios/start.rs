@@ -196,10 +196,7 @@ async fn settings_can_be_checked_without_starting() {
 #[tokio::test]
 async fn the_log_says_where_it_listens() {
     let world = World::start(Mode::Annotate).await;
-    let lines = world.lines(" listening ");
-    let [line] = lines.as_slice() else {
-        panic!("{}", world.plane.printed())
-    };
+    let line = world.logged(" listening ").await;
     let listen = world.plane.listen();
     for (name, address) in [
         ("grpc", listen.grpc),
@@ -209,5 +206,5 @@ async fn the_log_says_where_it_listens() {
     ] {
         assert!(line.contains(&format!("{name}={address}")), "{line}");
     }
-    assert_eq!(world.lines(" ready ").len(), 1);
+    world.logged(" ready ").await;
 }

@@ -321,10 +321,19 @@ impl World {
             .collect()
     }
 
-    /// Waits for a line of the log with `text`.
-    pub(crate) async fn logged(&self, text: &str) {
-        poll::until(text, WITHIN, || !self.lines(text).is_empty())
+    /// Waits for a line of the log with `text`; a second one must not be there.
+    pub(crate) async fn logged(&self, text: &str) -> String {
+        self.logged_times(text, 1).await.remove(0)
+    }
+
+    /// Waits for so many lines of the log with `text`; more must not be there.
+    pub(crate) async fn logged_times(&self, text: &str, times: usize) -> Vec<String> {
+        // What was printed arrives through a pipe, a little later.
+        poll::until(text, WITHIN, || self.lines(text).len() >= times)
             .await
             .unwrap_or_else(|error| panic!("{error}; {}", self.plane.printed()));
+        let lines = self.lines(text);
+        assert_eq!(lines.len(), times, "{}", self.plane.printed());
+        lines
     }
 }

@@ -75,7 +75,9 @@ fn spliced(request: &Request, dropped: &[usize], companions: &[Companion<'_>]) -
     let walk = walk(&bytes);
     let mut plan = Plan::default();
     plan.reset(walk.metrics().len());
-    dropped.iter().for_each(|metric| plan.drop_metric(*metric));
+    for metric in dropped {
+        plan.drop_metric(*metric);
+    }
     match splice(&bytes, &walk, &mut plan, companions, STAMP) {
         Spliced::Rewritten(bytes) => Request::decode(&bytes[..]).unwrap(),
         other => panic!("{other:?}"),

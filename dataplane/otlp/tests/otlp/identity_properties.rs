@@ -5,14 +5,14 @@ use std::collections::{HashMap, HashSet};
 use jevmetrics_otlp::identity::IdentityMode;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, EntityRef, KeyValue};
-use opentelemetry_proto::tonic::metrics::v1::Metric;
 use opentelemetry_proto::tonic::metrics::v1::metric::Data;
+use opentelemetry_proto::tonic::metrics::v1::{HistogramDataPoint, Metric};
 
 use crate::build::{
-    Request, array, attribute, attributes, full, gauge, histogram, in_resource, in_scope, int, map, metric,
-    number, request, resource, scope, simple, sum, summary, text, value,
+    Request, array, attribute, attributes, full, histogram, in_resource, in_scope, int, map, request,
+    resource, scope, simple, sum, summary, text, value,
 };
-use crate::read::{complete, context, only, walk};
+use crate::read::{complete, context, only};
 
 type Change = (&'static str, fn(&mut Request));
 
@@ -33,23 +33,23 @@ fn of_scope(request: &mut Request) -> &mut Vec<KeyValue> {
 fn every_part_of_an_instrument_counts() {
     let changes: [Change; 22] = [
         ("resource value", |request| {
-            of_resource(request)[0].value = Some(text("other"))
+            of_resource(request)[0].value = Some(text("other"));
         }),
         ("resource key", |request| {
-            of_resource(request)[0].key = "service.names".into()
+            of_resource(request)[0].key = "service.names".into();
         }),
         ("one attribute less", |request| drop(of_resource(request).pop())),
         ("one attribute more", |request| {
-            of_resource(request).push(attribute("x", None))
+            of_resource(request).push(attribute("x", None));
         }),
         ("resource without attributes", |request| {
-            of_resource(request).clear()
+            of_resource(request).clear();
         }),
         ("no resource", |request| {
-            request.resource_metrics[0].resource = None
+            request.resource_metrics[0].resource = None;
         }),
         ("resource schema", |request| {
-            request.resource_metrics[0].schema_url.clear()
+            request.resource_metrics[0].schema_url.clear();
         }),
         ("scope name", |request| {
             request.resource_metrics[0].scope_metrics[0]
@@ -57,7 +57,7 @@ fn every_part_of_an_instrument_counts() {
                 .as_mut()
                 .unwrap()
                 .name
-                .push('x')
+                .push('x');
         }),
         ("scope version", |request| {
             request.resource_metrics[0].scope_metrics[0]
@@ -68,14 +68,14 @@ fn every_part_of_an_instrument_counts() {
                 .clear();
         }),
         ("scope attribute", |request| {
-            of_scope(request)[0].value = Some(int(1))
+            of_scope(request)[0].value = Some(int(1));
         }),
         ("no scope attributes", |request| of_scope(request).clear()),
         ("no scope", |request| {
-            request.resource_metrics[0].scope_metrics[0].scope = None
+            request.resource_metrics[0].scope_metrics[0].scope = None;
         }),
         ("scope schema", |request| {
-            request.resource_metrics[0].scope_metrics[0].schema_url.push('0')
+            request.resource_metrics[0].scope_metrics[0].schema_url.push('0');
         }),
         ("schemas exchanged", |request| {
             let resource_metrics = &mut request.resource_metrics[0];
@@ -86,7 +86,7 @@ fn every_part_of_an_instrument_counts() {
         }),
         ("name", |request| the_metric(request).name.push('s')),
         ("name in capitals", |request| {
-            the_metric(request).name.make_ascii_uppercase()
+            the_metric(request).name.make_ascii_uppercase();
         }),
         ("description", |request| the_metric(request).description.clear()),
         ("unit", |request| the_metric(request).unit = "s".into()),
@@ -96,7 +96,7 @@ fn every_part_of_an_instrument_counts() {
         }),
         ("type", |request| the_metric(request).data = Some(summary())),
         ("temporality", |request| {
-            the_metric(request).data = Some(histogram(1))
+            the_metric(request).data = Some(histogram(1));
         }),
         ("attribute moved to the scope", |request| {
             let moved = of_resource(request).pop().unwrap();
@@ -128,7 +128,7 @@ fn what_is_not_part_of_an_instrument_does_not_count() {
     let changes: [Change; 7] = [
         ("points", |request| {
             if let Some(Data::Histogram(histogram)) = &mut the_metric(request).data {
-                histogram.data_points = vec![Default::default(); 5];
+                histogram.data_points = vec![HistogramDataPoint::default(); 5];
                 histogram.data_points[0].attributes = attributes(&[("path", "/")]);
                 histogram.data_points[0].time_unix_nano = 77;
                 histogram.data_points[0].explicit_bounds = vec![1.0, 2.0];
@@ -140,7 +140,7 @@ fn what_is_not_part_of_an_instrument_does_not_count() {
             }
         }),
         ("metadata", |request| {
-            the_metric(request).metadata = attributes(&[("a", "b")])
+            the_metric(request).metadata = attributes(&[("a", "b")]);
         }),
         ("dropped resource attributes", |request| {
             request.resource_metrics[0]

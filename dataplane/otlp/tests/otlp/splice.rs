@@ -17,7 +17,9 @@ fn without(bytes: &[u8], dropped: &[usize]) -> Spliced {
     let walk = walk(bytes);
     let mut plan = Plan::default();
     plan.reset(walk.metrics().len());
-    dropped.iter().for_each(|metric| plan.drop_metric(*metric));
+    for metric in dropped {
+        plan.drop_metric(*metric);
+    }
     splice(bytes, &walk, &mut plan, &[], STAMP)
 }
 

@@ -56,6 +56,7 @@ impl Warm {
             identity: IdentityMode::Complete,
             context: ContextAttributes::default(),
             collector_id: "bench".to_owned(),
+            max_annotated_bytes: usize::MAX,
             assessments: Arc::new(Assessments::new(identities, identities, LIFETIME)),
             questions: asked.clone(),
         });
