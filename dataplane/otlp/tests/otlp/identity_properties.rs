@@ -3,16 +3,18 @@
 use std::collections::{HashMap, HashSet};
 
 use jevmetrics_otlp::identity::IdentityMode;
+use jevmetrics_otlp::{Checks, Walk};
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, EntityRef, KeyValue};
 use opentelemetry_proto::tonic::metrics::v1::Metric;
 use opentelemetry_proto::tonic::metrics::v1::metric::Data;
+use prost::Message;
 
 use crate::build::{
-    Request, array, attribute, attributes, full, gauge, histogram, in_resource, in_scope, int, map, metric,
-    number, request, resource, scope, simple, sum, summary, text, value,
+    Request, array, attribute, attributes, full, histogram, in_resource, in_scope, int, map, request,
+    resource, scope, simple, sum, summary, text, value,
 };
-use crate::read::{complete, context, only, walk};
+use crate::read::{complete, context, keys, only};
 
 type Change = (&'static str, fn(&mut Request));
 
@@ -103,24 +105,32 @@ fn every_part_of_an_instrument_counts() {
             of_scope(request).push(moved);
         }),
     ];
-    let mut seen = HashMap::from([(complete(&full()), "unchanged")]);
-    for (name, change) in changes {
-        let mut request = full();
-        change(&mut request);
-        if let Some(same) = seen.insert(complete(&request), name) {
-            panic!("{name:?} and {same:?} have one identity");
-        }
-    }
-    let mut sums = [sum(2, true), sum(2, false), sum(1, true), sum(0, false)].map(|data| {
+    let of_sums = [sum(2, true), sum(2, false), sum(1, true), sum(0, false)].map(|data| {
         let mut request = full();
         the_metric(&mut request).data = Some(data);
-        complete(&request)
+        ("sums", request)
     });
-    sums.sort_unstable();
-    assert!(
-        sums.windows(2).all(|pair| pair[0] != pair[1]),
-        "monotonicity and temporality of sums count"
-    );
+    let changed = changes.into_iter().map(|(name, change)| {
+        let mut request = full();
+        change(&mut request);
+        (name, request)
+    });
+    let keys = keys();
+    let (mut identities, mut aliases, mut checks) = (HashMap::new(), HashMap::new(), HashMap::new());
+    for (name, request) in changed.chain(of_sums).chain([("unchanged", full())]) {
+        let bytes = request.encode_to_vec();
+        let mut walk = Walk::default();
+        walk.read(&bytes, &keys).unwrap();
+        let alias = walk.metrics()[0].alias();
+        let check = Checks::new(&bytes, &walk, &keys).of(0);
+        assert_eq!(
+            identities.insert(complete(&request), name),
+            None,
+            "identity: {name}"
+        );
+        assert_eq!(aliases.insert(alias, name), None, "alias: {name}");
+        assert_eq!(checks.insert(check, name), None, "check: {name}");
+    }
 }
 
 #[test]
