@@ -3,16 +3,18 @@
 use std::collections::{HashMap, HashSet};
 
 use jevmetrics_otlp::identity::IdentityMode;
+use jevmetrics_otlp::{Checks, Walk};
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, EntityRef, KeyValue};
+use opentelemetry_proto::tonic::metrics::v1::Metric;
 use opentelemetry_proto::tonic::metrics::v1::metric::Data;
-use opentelemetry_proto::tonic::metrics::v1::{HistogramDataPoint, Metric};
+use prost::Message;
 
 use crate::build::{
     Request, array, attribute, attributes, full, histogram, in_resource, in_scope, int, map, request,
     resource, scope, simple, sum, summary, text, value,
 };
-use crate::read::{complete, context, only};
+use crate::read::{complete, context, keys, only};
 
 type Change = (&'static str, fn(&mut Request));
 
@@ -33,23 +35,23 @@ fn of_scope(request: &mut Request) -> &mut Vec<KeyValue> {
 fn every_part_of_an_instrument_counts() {
     let changes: [Change; 22] = [
         ("resource value", |request| {
-            of_resource(request)[0].value = Some(text("other"));
+            of_resource(request)[0].value = Some(text("other"))
         }),
         ("resource key", |request| {
-            of_resource(request)[0].key = "service.names".into();
+            of_resource(request)[0].key = "service.names".into()
         }),
         ("one attribute less", |request| drop(of_resource(request).pop())),
         ("one attribute more", |request| {
-            of_resource(request).push(attribute("x", None));
+            of_resource(request).push(attribute("x", None))
         }),
         ("resource without attributes", |request| {
-            of_resource(request).clear();
+            of_resource(request).clear()
         }),
         ("no resource", |request| {
-            request.resource_metrics[0].resource = None;
+            request.resource_metrics[0].resource = None
         }),
         ("resource schema", |request| {
-            request.resource_metrics[0].schema_url.clear();
+            request.resource_metrics[0].schema_url.clear()
         }),
         ("scope name", |request| {
             request.resource_metrics[0].scope_metrics[0]
@@ -57,7 +59,7 @@ fn every_part_of_an_instrument_counts() {
                 .as_mut()
                 .unwrap()
                 .name
-                .push('x');
+                .push('x')
         }),
         ("scope version", |request| {
             request.resource_metrics[0].scope_metrics[0]
@@ -68,14 +70,14 @@ fn every_part_of_an_instrument_counts() {
                 .clear();
         }),
         ("scope attribute", |request| {
-            of_scope(request)[0].value = Some(int(1));
+            of_scope(request)[0].value = Some(int(1))
         }),
         ("no scope attributes", |request| of_scope(request).clear()),
         ("no scope", |request| {
-            request.resource_metrics[0].scope_metrics[0].scope = None;
+            request.resource_metrics[0].scope_metrics[0].scope = None
         }),
         ("scope schema", |request| {
-            request.resource_metrics[0].scope_metrics[0].schema_url.push('0');
+            request.resource_metrics[0].scope_metrics[0].schema_url.push('0')
         }),
         ("schemas exchanged", |request| {
             let resource_metrics = &mut request.resource_metrics[0];
@@ -86,7 +88,7 @@ fn every_part_of_an_instrument_counts() {
         }),
         ("name", |request| the_metric(request).name.push('s')),
         ("name in capitals", |request| {
-            the_metric(request).name.make_ascii_uppercase();
+            the_metric(request).name.make_ascii_uppercase()
         }),
         ("description", |request| the_metric(request).description.clear()),
         ("unit", |request| the_metric(request).unit = "s".into()),
@@ -96,31 +98,39 @@ fn every_part_of_an_instrument_counts() {
         }),
         ("type", |request| the_metric(request).data = Some(summary())),
         ("temporality", |request| {
-            the_metric(request).data = Some(histogram(1));
+            the_metric(request).data = Some(histogram(1))
         }),
         ("attribute moved to the scope", |request| {
             let moved = of_resource(request).pop().unwrap();
             of_scope(request).push(moved);
         }),
     ];
-    let mut seen = HashMap::from([(complete(&full()), "unchanged")]);
-    for (name, change) in changes {
-        let mut request = full();
-        change(&mut request);
-        if let Some(same) = seen.insert(complete(&request), name) {
-            panic!("{name:?} and {same:?} have one identity");
-        }
-    }
-    let mut sums = [sum(2, true), sum(2, false), sum(1, true), sum(0, false)].map(|data| {
+    let of_sums = [sum(2, true), sum(2, false), sum(1, true), sum(0, false)].map(|data| {
         let mut request = full();
         the_metric(&mut request).data = Some(data);
-        complete(&request)
+        ("sums", request)
     });
-    sums.sort_unstable();
-    assert!(
-        sums.windows(2).all(|pair| pair[0] != pair[1]),
-        "monotonicity and temporality of sums count"
-    );
+    let changed = changes.into_iter().map(|(name, change)| {
+        let mut request = full();
+        change(&mut request);
+        (name, request)
+    });
+    let keys = keys();
+    let (mut identities, mut aliases, mut checks) = (HashMap::new(), HashMap::new(), HashMap::new());
+    for (name, request) in changed.chain(of_sums).chain([("unchanged", full())]) {
+        let bytes = request.encode_to_vec();
+        let mut walk = Walk::default();
+        walk.read(&bytes, &keys).unwrap();
+        let alias = walk.metrics()[0].alias();
+        let check = Checks::new(&bytes, &walk, &keys).of(0);
+        assert_eq!(
+            identities.insert(complete(&request), name),
+            None,
+            "identity: {name}"
+        );
+        assert_eq!(aliases.insert(alias, name), None, "alias: {name}");
+        assert_eq!(checks.insert(check, name), None, "check: {name}");
+    }
 }
 
 #[test]
@@ -128,7 +138,7 @@ fn what_is_not_part_of_an_instrument_does_not_count() {
     let changes: [Change; 7] = [
         ("points", |request| {
             if let Some(Data::Histogram(histogram)) = &mut the_metric(request).data {
-                histogram.data_points = vec![HistogramDataPoint::default(); 5];
+                histogram.data_points = vec![Default::default(); 5];
                 histogram.data_points[0].attributes = attributes(&[("path", "/")]);
                 histogram.data_points[0].time_unix_nano = 77;
                 histogram.data_points[0].explicit_bounds = vec![1.0, 2.0];
@@ -140,7 +150,7 @@ fn what_is_not_part_of_an_instrument_does_not_count() {
             }
         }),
         ("metadata", |request| {
-            the_metric(request).metadata = attributes(&[("a", "b")]);
+            the_metric(request).metadata = attributes(&[("a", "b")])
         }),
         ("dropped resource attributes", |request| {
             request.resource_metrics[0]

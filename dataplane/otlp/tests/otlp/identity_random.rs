@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jevmetrics_otlp::Checks;
 use jevmetrics_otlp::identity::{Identities, IdentityMode, identify};
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
@@ -13,7 +14,7 @@ use crate::build::{
     simple, text, value,
 };
 use crate::identity_properties::with_value;
-use crate::read::{complete, walk};
+use crate::read::{complete, keys, walk};
 
 fn any_value() -> impl Strategy<Value = AnyValue> {
     let leaf = prop_oneof![
@@ -96,11 +97,14 @@ proptest! {
         let bytes = request(resources.collect()).encode_to_vec();
         let walk = walk(&bytes);
         prop_assume!(!walk.metrics().is_empty());
+        let keys = keys();
         let mut together = Identities::new(&bytes, &walk, &IdentityMode::Complete);
+        let mut checks = Checks::new(&bytes, &walk, &keys);
         for index in order {
             let index = index.index(walk.metrics().len());
             let alone = identify(&bytes, &walk, index, &IdentityMode::Complete);
             prop_assert_eq!(together.of(index), alone);
+            prop_assert_eq!(checks.of(index), Checks::new(&bytes, &walk, &keys).of(index));
         }
     }
 }

@@ -6,7 +6,7 @@ use super::*;
 
 const IDENTITIES: usize = 200;
 const PLACES: usize = 48;
-const OPERATIONS: usize = 60_000;
+const OPERATIONS: usize = 30_000;
 
 /// Each identity has its own answers: any other are somebody else's.
 fn answers_of(number: usize) -> Answers {
