@@ -20,7 +20,7 @@ pub(crate) const FIXED_RATE: u32 = 200;
 /// A process without load has given back what its start took.
 const IDLE: Duration = Duration::from_secs(3);
 /// Until every instrument has its answer.
-const WARM: Duration = Duration::from_secs(60);
+const WARM: Duration = Duration::from_mins(1);
 
 const SATURATED: Load = Load::Closed { in_flight: IN_FLIGHT };
 

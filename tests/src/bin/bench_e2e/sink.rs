@@ -107,19 +107,17 @@ impl Sink {
     /// Counts a message: its frames, prefix included.
     fn count(&self, hash: u64, frames: &[Bytes]) {
         let mut state = self.state();
-        let index = match state.known.get(&hash) {
-            Some(index) => *index,
-            None => {
-                let body = frames.concat();
-                let decoded = body
-                    .get(5..)
-                    .and_then(|body| ExportMetricsServiceRequest::decode(body).ok())
-                    .map(normal);
-                let index =
-                    decoded.and_then(|decoded| state.messages.iter().position(|known| *known == decoded));
-                state.known.insert(hash, index);
-                index
-            }
+        let index = if let Some(&index) = state.known.get(&hash) {
+            index
+        } else {
+            let body = frames.concat();
+            let decoded = body
+                .get(5..)
+                .and_then(|body| ExportMetricsServiceRequest::decode(body).ok())
+                .map(normal);
+            let index = decoded.and_then(|decoded| state.messages.iter().position(|known| *known == decoded));
+            state.known.insert(hash, index);
+            index
         };
         match index {
             Some(index) => state.arrivals.counts[index] += 1,

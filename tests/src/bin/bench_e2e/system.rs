@@ -18,7 +18,7 @@ use crate::sink::Sink;
 use crate::{Failure, cpu};
 
 /// How long a start may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// Go's collector of garbage runs half as often as by default and costs less: the fairer opponent.
 const COLLECTOR_ENVIRONMENT: [(&str, &str); 2] = [("GOMAXPROCS", "1"), ("GOGC", "400")];
 
