@@ -45,6 +45,26 @@ pub(crate) fn cpu_time(pid: u32) -> Result<Duration, Failure> {
     Ok(Duration::from_millis((ticks(11)? + ticks(12)?) * 10))
 }
 
+/// What all processes and the hypervisor have used of all cores since the start.
+pub(crate) fn machine_time() -> Result<Duration, Failure> {
+    let stat = std::fs::read_to_string("/proc/stat")?;
+    let ticks = stat
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .skip(1)
+        .map(str::parse);
+    let ticks: Vec<u64> = ticks.collect::<Result<_, _>>()?;
+    // user, nice, system, idle, iowait, irq, softirq, steal; guests are within user.
+    let [user, nice, system, _, _, irq, softirq, steal] = ticks
+        .first_chunk()
+        .ok_or("/proc/stat has not the columns that it had")?;
+    Ok(Duration::from_millis(
+        (user + nice + system + irq + softirq + steal) * 10,
+    ))
+}
+
 /// Resident memory in MiB.
 #[allow(clippy::cast_precision_loss, reason = "a few megabytes")]
 pub(crate) fn resident_mib(pid: u32) -> Result<f64, Failure> {

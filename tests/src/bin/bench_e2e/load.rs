@@ -47,6 +47,8 @@ pub(crate) struct Measured {
     pub(crate) harness_share: f64,
     /// Share of its core that the system used.
     pub(crate) system_share: f64,
+    /// What other processes used meanwhile, in cores.
+    pub(crate) others: f64,
     pub(crate) p50: Duration,
     pub(crate) p99: Duration,
     pub(crate) resident_mib: f64,
@@ -176,31 +178,44 @@ async fn offer(progress: Arc<Progress>, client: Client, per_second: u32) -> Resu
     Ok(())
 }
 
+/// What is known at one moment.
+struct Reading {
+    at: Instant,
+    system: Duration,
+    harness: Duration,
+    machine: Duration,
+    points: u64,
+    requests: u64,
+}
+
+impl Reading {
+    fn take(progress: &Progress, pid: u32) -> Result<Self, Failure> {
+        Ok(Self {
+            at: Instant::now(),
+            system: cpu::cpu_time(pid)?,
+            harness: cpu::cpu_time(std::process::id())?,
+            machine: cpu::machine_time()?,
+            points: progress.points.load(Ordering::Relaxed),
+            requests: progress.requests.load(Ordering::Relaxed),
+        })
+    }
+}
+
 #[allow(
     clippy::cast_precision_loss,
     reason = "seconds in nanoseconds, millions of points"
 )]
 async fn observe(progress: &Progress, pid: u32, time: Duration) -> Result<Measured, Failure> {
-    let harness = std::process::id();
-    let read = || -> Result<_, Failure> {
-        let points = progress.points.load(Ordering::Relaxed);
-        let requests = progress.requests.load(Ordering::Relaxed);
-        Ok((
-            Instant::now(),
-            cpu::cpu_time(pid)?,
-            cpu::cpu_time(harness)?,
-            points,
-            requests,
-        ))
-    };
-    let (started, system_before, harness_before, points_before, requests_before) = read()?;
+    let before = Reading::take(progress, pid)?;
     progress.measuring.store(true, Ordering::Relaxed);
     tokio::time::sleep(time).await;
     progress.measuring.store(false, Ordering::Relaxed);
-    let (ended, system_after, harness_after, points_after, requests_after) = read()?;
-    let wall = (ended - started).as_secs_f64();
-    let system = system_after.saturating_sub(system_before);
-    let points = points_after - points_before;
+    let after = Reading::take(progress, pid)?;
+    let wall = (after.at - before.at).as_secs_f64();
+    let system = after.system.saturating_sub(before.system);
+    let harness = after.harness.saturating_sub(before.harness);
+    let machine = after.machine.saturating_sub(before.machine);
+    let points = after.points - before.points;
     if points == 0 {
         return Err("no request was answered in the measured window".into());
     }
@@ -215,9 +230,10 @@ async fn observe(progress: &Progress, pid: u32, time: Duration) -> Result<Measur
     };
     Ok(Measured {
         nanos_per_point: system.as_nanos() as f64 / points as f64,
-        requests_per_second: (requests_after - requests_before) as f64 / wall,
-        harness_share: harness_after.saturating_sub(harness_before).as_secs_f64() / wall,
+        requests_per_second: (after.requests - before.requests) as f64 / wall,
+        harness_share: harness.as_secs_f64() / wall,
         system_share: system.as_secs_f64() / wall,
+        others: machine.saturating_sub(system + harness).as_secs_f64() / wall,
         p50: quantile(50),
         p99: quantile(99),
         resident_mib: cpu::resident_mib(pid)?,

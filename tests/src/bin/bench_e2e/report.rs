@@ -92,8 +92,8 @@ impl PairRow {
     }
 
     pub(crate) fn verdict(&self) -> String {
-        if self.pair.is_void() {
-            return "not shown: a side differed from itself, three times".to_owned();
+        if let Some(why) = self.pair.void() {
+            return format!("not shown: {why}, three times");
         }
         self.bound.verdict(self.pair.ratio().median).to_owned()
     }
@@ -180,7 +180,7 @@ impl Report {
             };
             println!(
                 "  {name:<10} {:>8.0} ns/point [{:.0}..{:.0}]  {:>7.0} requests/s  p50 {:.2} ms p99 {:.2} ms  \
-                 core: system {} harness {}{bound}  RSS {:.0} MiB",
+                 core: system {} harness {}{bound} others {}  RSS {:.0} MiB",
                 nanos.median,
                 nanos.low,
                 nanos.high,
@@ -189,6 +189,7 @@ impl Report {
                 of(|m| m.p99.as_secs_f64() * 1e3),
                 percent(of(|m| m.system_share)),
                 percent(of(|m| m.harness_share)),
+                percent(side.range(|m| m.others).high),
                 of(|m| m.resident_mib),
             );
         }
@@ -218,7 +219,7 @@ impl Report {
                     flat.insert(format!("{stem}_{name}_p99_us"), micros(|m| m.p99));
                 }
             }
-            if !row.pair.is_void() {
+            if row.pair.void().is_none() {
                 flat.insert(row.key.to_owned(), row.pair.ratio().median);
             }
         }

@@ -107,7 +107,9 @@ impl Sink {
     /// Counts a message: its frames, prefix included.
     fn count(&self, hash: u64, frames: &[Bytes]) {
         let mut state = self.state();
-        let index = state.known.get(&hash).copied().unwrap_or_else(|| {
+        let index = if let Some(&index) = state.known.get(&hash) {
+            index
+        } else {
             let body = frames.concat();
             let decoded = body
                 .get(5..)
@@ -116,7 +118,7 @@ impl Sink {
             let index = decoded.and_then(|decoded| state.messages.iter().position(|known| *known == decoded));
             state.known.insert(hash, index);
             index
-        });
+        };
         match index {
             Some(index) => state.arrivals.counts[index] += 1,
             None => state.arrivals.foreign += 1,
