@@ -6,8 +6,8 @@ use jevmetrics_otlp::identity::IdentityMode;
 use jevmetrics_otlp::{Checks, Walk};
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, EntityRef, KeyValue};
-use opentelemetry_proto::tonic::metrics::v1::Metric;
 use opentelemetry_proto::tonic::metrics::v1::metric::Data;
+use opentelemetry_proto::tonic::metrics::v1::{HistogramDataPoint, Metric};
 use prost::Message;
 
 use crate::build::{
@@ -35,23 +35,23 @@ fn of_scope(request: &mut Request) -> &mut Vec<KeyValue> {
 fn every_part_of_an_instrument_counts() {
     let changes: [Change; 22] = [
         ("resource value", |request| {
-            of_resource(request)[0].value = Some(text("other"))
+            of_resource(request)[0].value = Some(text("other"));
         }),
         ("resource key", |request| {
-            of_resource(request)[0].key = "service.names".into()
+            of_resource(request)[0].key = "service.names".into();
         }),
         ("one attribute less", |request| drop(of_resource(request).pop())),
         ("one attribute more", |request| {
-            of_resource(request).push(attribute("x", None))
+            of_resource(request).push(attribute("x", None));
         }),
         ("resource without attributes", |request| {
-            of_resource(request).clear()
+            of_resource(request).clear();
         }),
         ("no resource", |request| {
-            request.resource_metrics[0].resource = None
+            request.resource_metrics[0].resource = None;
         }),
         ("resource schema", |request| {
-            request.resource_metrics[0].schema_url.clear()
+            request.resource_metrics[0].schema_url.clear();
         }),
         ("scope name", |request| {
             request.resource_metrics[0].scope_metrics[0]
@@ -59,7 +59,7 @@ fn every_part_of_an_instrument_counts() {
                 .as_mut()
                 .unwrap()
                 .name
-                .push('x')
+                .push('x');
         }),
         ("scope version", |request| {
             request.resource_metrics[0].scope_metrics[0]
@@ -70,14 +70,14 @@ fn every_part_of_an_instrument_counts() {
                 .clear();
         }),
         ("scope attribute", |request| {
-            of_scope(request)[0].value = Some(int(1))
+            of_scope(request)[0].value = Some(int(1));
         }),
         ("no scope attributes", |request| of_scope(request).clear()),
         ("no scope", |request| {
-            request.resource_metrics[0].scope_metrics[0].scope = None
+            request.resource_metrics[0].scope_metrics[0].scope = None;
         }),
         ("scope schema", |request| {
-            request.resource_metrics[0].scope_metrics[0].schema_url.push('0')
+            request.resource_metrics[0].scope_metrics[0].schema_url.push('0');
         }),
         ("schemas exchanged", |request| {
             let resource_metrics = &mut request.resource_metrics[0];
@@ -88,7 +88,7 @@ fn every_part_of_an_instrument_counts() {
         }),
         ("name", |request| the_metric(request).name.push('s')),
         ("name in capitals", |request| {
-            the_metric(request).name.make_ascii_uppercase()
+            the_metric(request).name.make_ascii_uppercase();
         }),
         ("description", |request| the_metric(request).description.clear()),
         ("unit", |request| the_metric(request).unit = "s".into()),
@@ -98,7 +98,7 @@ fn every_part_of_an_instrument_counts() {
         }),
         ("type", |request| the_metric(request).data = Some(summary())),
         ("temporality", |request| {
-            the_metric(request).data = Some(histogram(1))
+            the_metric(request).data = Some(histogram(1));
         }),
         ("attribute moved to the scope", |request| {
             let moved = of_resource(request).pop().unwrap();
@@ -138,7 +138,7 @@ fn what_is_not_part_of_an_instrument_does_not_count() {
     let changes: [Change; 7] = [
         ("points", |request| {
             if let Some(Data::Histogram(histogram)) = &mut the_metric(request).data {
-                histogram.data_points = vec![Default::default(); 5];
+                histogram.data_points = vec![HistogramDataPoint::default(); 5];
                 histogram.data_points[0].attributes = attributes(&[("path", "/")]);
                 histogram.data_points[0].time_unix_nano = 77;
                 histogram.data_points[0].explicit_bounds = vec![1.0, 2.0];
@@ -150,7 +150,7 @@ fn what_is_not_part_of_an_instrument_does_not_count() {
             }
         }),
         ("metadata", |request| {
-            the_metric(request).metadata = attributes(&[("a", "b")])
+            the_metric(request).metadata = attributes(&[("a", "b")]);
         }),
         ("dropped resource attributes", |request| {
             request.resource_metrics[0]
