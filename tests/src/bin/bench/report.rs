@@ -34,7 +34,7 @@ impl Report {
     pub(crate) fn new(effort: Effort) -> Self {
         let Effort { rounds, .. } = effort;
         say(&format!(
-            "one thread, {rounds} rounds, each A B A B; medians, ranges of the rounds in brackets; a/a: median\n\
+            "one thread, its CPU time, {rounds} rounds of A B A B; medians, ranges of the rounds in brackets; a/a: median\n\
              difference of a side to itself within a round, above {} the row is void\n",
             percent(MOST_SPREAD)
         ));
