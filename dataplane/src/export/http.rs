@@ -56,14 +56,17 @@ impl HttpExporter {
         let url = metrics_url(endpoint).ok_or(SetupError::Endpoint)?;
         // Fails only if there is a provider already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder()
+        let mut builder = Client::builder()
             .user_agent(super::USER_AGENT)
             .redirect(redirect::Policy::none())
             .no_proxy()
             .connect_timeout(connect_timeout)
-            .tcp_nodelay(true)
-            .build()
-            .map_err(SetupError::Client)?;
+            .tcp_nodelay(true);
+        if url.scheme() == "http" {
+            // Without TLS there is no need of root certificates, which a minimal image may lack.
+            builder = builder.tls_certs_only([]);
+        }
+        let client = builder.build().map_err(SetupError::Client)?;
         Ok(Self {
             url,
             client,
