@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -30,7 +30,6 @@ use tokio_util::sync::CancellationToken;
 use super::receiver::Receiver;
 use super::stats::{OpenConnection, Stats};
 use super::{Handler, SizeLimits};
-use crate::batched_io::batched;
 
 /// Per stream: the usual export (200 KiB to 1 MiB) arrives without waiting for a window update. HTTP/2's
 /// own default of 64 KiB costs throughput × 1.7.
@@ -234,18 +233,16 @@ impl<H: Handler> Connection<H> {
             let receiver = Arc::clone(&receiver);
             async move { Ok::<_, Infallible>(receiver.answer(request).await) }
         });
-        let (io, mut turns) = batched(stream);
-        let mut connection = pin!(self.builder.serve_connection(io, service));
+        let mut connection = pin!(self.builder.serve_connection(TokioIo::new(stream), service));
+        // How a connection ends concerns only its sender, who knows.
         let grace = tokio::select! {
-            () = turns.drive(connection.as_mut()) => return,
+            _ = connection.as_mut() => return,
             () = old => AGE_GRACE,
             () = stop.cancelled() => self.drain,
         };
-        if !turns.has_ended() {
-            connection.as_mut().graceful_shutdown();
-        }
+        connection.as_mut().graceful_shutdown();
         tokio::select! {
-            () = turns.drive(connection) => {}
+            _ = connection => {}
             () = tokio::time::sleep(grace) => {}
             () = after(stop.cancelled(), self.drain) => {}
         }
