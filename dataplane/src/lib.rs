@@ -18,5 +18,6 @@ pub mod run;
 pub mod secret;
 mod setup;
 pub mod start_error;
+mod tls;
 pub mod verdict;
 mod wire_messages;

@@ -17,6 +17,7 @@ use super::answer::USED_BYTES;
 use super::grpc::root_cause;
 use super::pack::{Compression, Packed, pack};
 use super::{HeaderSource, Sent, translate};
+use crate::tls;
 use crate::verdict::Verdict;
 use crate::wire_messages::{ExportMetricsServiceResponse, Status};
 
@@ -54,8 +55,7 @@ impl HttpExporter {
         connect_timeout: Duration,
     ) -> Result<Self, SetupError> {
         let url = metrics_url(endpoint).ok_or(SetupError::Endpoint)?;
-        // Fails only if there is a provider already, which is as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        tls::install_provider();
         let mut builder = Client::builder()
             .user_agent(super::USER_AGENT)
             .redirect(redirect::Policy::none())

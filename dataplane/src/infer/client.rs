@@ -21,6 +21,7 @@ use super::ask::{Ask, Asking};
 use super::failure::{Cause, Failure};
 use super::questions::Request;
 use super::reply::{self, BadReply, Reply};
+use crate::tls;
 
 /// Longest reply that is read.
 const REPLY_BYTES: usize = 1024 * 1024;
@@ -51,13 +52,6 @@ pub struct JevClient {
     key: Option<KeySource>,
 }
 
-/// Makes ring the TLS provider of this process. Harmless when called again; must come before any TLS is set up,
-/// for reqwest is built without a provider of its own.
-pub fn install_crypto_provider() {
-    // An error means that there is one already.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-}
-
 impl JevClient {
     /// A client for the server at `base_url`, which may have a path before `/v1/systemone`.
     /// Without a `key` source no `Authorization` is sent, as local servers like it.
@@ -68,7 +62,7 @@ impl JevClient {
         key: Option<KeySource>,
     ) -> Result<Self, ClientError> {
         let endpoint = endpoint(base_url)?;
-        install_crypto_provider();
+        tls::install_provider();
         let mut builder = Client::builder()
             .redirect(Policy::none())
             // A proxy from the environment would see the key over plain HTTP, and nobody configured it for this.

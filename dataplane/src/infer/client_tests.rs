@@ -307,7 +307,7 @@ async fn a_refused_connection_says_why() {
 
 #[tokio::test]
 async fn a_failed_tls_handshake_says_why() {
-    install_crypto_provider();
+    crate::tls::install_provider();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
