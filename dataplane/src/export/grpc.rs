@@ -99,19 +99,20 @@ impl GrpcExporter {
         let mut refused = false;
         let mut gone = 0;
         loop {
-            let mut lease = match self.pool.lease(avoid).await {
+            let lease = match self.pool.lease(avoid).await {
                 Ok(lease) => lease,
                 Err(reason) => return translate::transport(&reason),
             };
-            let (fate, reason) = match self.attempt(&mut lease, packed, deadline).await {
+            let attempt = lease.attempt;
+            let (fate, reason) = match self.attempt(lease, packed, deadline).await {
                 Ok(verdict) => return verdict,
                 Err(failure) => failure,
             };
-            avoid = Some(lease.attempt);
+            avoid = Some(attempt);
             let again = match fate {
                 Fate::Gone => {
                     gone += 1;
-                    self.pool.ended(lease.attempt);
+                    self.pool.ended(attempt);
                     gone <= MAX_LANES
                 }
                 Fate::Refused => !std::mem::replace(&mut refused, true),
@@ -125,13 +126,14 @@ impl GrpcExporter {
 
     async fn attempt(
         &self,
-        lease: &mut Lease,
+        lease: Lease,
         packed: &Packed,
         deadline: Instant,
     ) -> Result<Verdict, (Fate, String)> {
         let response = match lease.send(self.request(packed, deadline)).await {
             Ok(response) => response,
-            Err(failed) if failed.message().is_some() => {
+            // Given back, or left behind by a connection that ended before the body could leave.
+            Err(failed) if failed.message().is_some() || failed.error().is_user() => {
                 return Err((Fate::Gone, root_cause(failed.error())));
             }
             Err(failed) => return Err((fate(failed.error()), root_cause(failed.error()))),

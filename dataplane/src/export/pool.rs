@@ -62,13 +62,17 @@ pub(super) struct Lease {
 
 impl Lease {
     /// Sends a request and waits for the head of its answer.
-    pub(super) async fn send(
-        &mut self,
-        request: Request<RequestBody>,
-    ) -> Result<Response<Incoming>, Failure> {
-        let response = self.sender.requests.try_send_request(request).await;
+    ///
+    /// The sender is let go before waiting. A request put into the channel of a connection at the moment of
+    /// its end is never taken out; it fails, as one that never left, when the channel's last sender goes. Who
+    /// held the sender would wait for himself.
+    pub(super) async fn send(self, request: Request<RequestBody>) -> Result<Response<Incoming>, Failure> {
+        let Sender { mut requests, served } = self.sender;
+        let answered = requests.try_send_request(request);
+        drop(requests);
+        let response = answered.await;
         if response.is_ok() {
-            self.sender.served.store(true, Ordering::Relaxed);
+            served.store(true, Ordering::Relaxed);
         }
         response
     }

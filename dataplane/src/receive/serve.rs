@@ -1,7 +1,7 @@
 //! Listeners and connections.
 //!
 //! ```text
-//! accept -> (maxConnections?) -> serve until age ± 10 % or stop -> graceful shutdown -> grace -> drop
+//! accept -> (maxConnections?) -> first byte -> serve until age ± 10 % or stop -> graceful shutdown -> grace -> drop
 //! ```
 //!
 //! Both listeners speak both protocols, HTTP/1.1 and HTTP/2: the protocol is in the request anyway, and a
@@ -216,18 +216,19 @@ struct Connection<H> {
 
 impl<H: Handler> Connection<H> {
     async fn serve(self, stream: TcpStream, stop: CancellationToken) {
-        let old = tokio::time::sleep(self.age);
-        let mut old = pin!(old);
         // Without it, half of the answers would wait for the peer's delayed acknowledgement.
         if stream.set_nodelay(true).is_err() {
             return;
         }
+        // In this order, here and below: what has arrived is served. A connection that is closed over requests
+        // that nobody read leaves its sender not knowing what became of them.
         tokio::select! {
+            biased;
             readable = stream.readable() => if readable.is_err() { return },
-            () = tokio::time::sleep(FIRST_BYTE_TIMEOUT) => return,
-            () = &mut old => return,
             () = stop.cancelled() => return,
+            () = tokio::time::sleep(FIRST_BYTE_TIMEOUT) => return,
         }
+        let old = tokio::time::sleep(self.age);
         let receiver = Arc::clone(&self.receiver);
         let service = service_fn(move |request| {
             let receiver = Arc::clone(&receiver);
@@ -236,12 +237,14 @@ impl<H: Handler> Connection<H> {
         let mut connection = pin!(self.builder.serve_connection(TokioIo::new(stream), service));
         // How a connection ends concerns only its sender, who knows.
         let grace = tokio::select! {
+            biased;
             _ = connection.as_mut() => return,
             () = old => AGE_GRACE,
             () = stop.cancelled() => self.drain,
         };
         connection.as_mut().graceful_shutdown();
         tokio::select! {
+            biased;
             _ = connection => {}
             () = tokio::time::sleep(grace) => {}
             () = after(stop.cancelled(), self.drain) => {}
