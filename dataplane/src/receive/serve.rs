@@ -1,7 +1,8 @@
 //! Listeners and connections.
 //!
 //! ```text
-//! accept -> (maxConnections?) -> first byte -> serve until age ± 10 % or stop -> graceful shutdown -> grace -> drop
+//! accept -> (maxConnections?) -> first byte -> serve until age ± 10 % or stop -> graceful shutdown
+//!        -> grace -> linger -> drop
 //! ```
 //!
 //! Both listeners speak both protocols, HTTP/1.1 and HTTP/2: the protocol is in the request anyway, and a
@@ -20,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -30,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 use super::receiver::Receiver;
 use super::stats::{OpenConnection, Stats};
 use super::{Handler, SizeLimits};
+use crate::batched_io::batched;
 
 /// Per stream: the usual export (200 KiB to 1 MiB) arrives without waiting for a window update. HTTP/2's
 /// own default of 64 KiB costs throughput × 1.7.
@@ -50,6 +52,8 @@ const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
 /// After its age a connection may finish what it has, for this long: above the longest export.
 const AGE_GRACE: Duration = Duration::from_secs(10);
+/// And then its sender may close it, for this long: a round trip or two.
+const LINGER: Duration = Duration::from_secs(1);
 /// Out of file descriptors or memory: no use in asking the kernel at once again.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -234,18 +238,26 @@ impl<H: Handler> Connection<H> {
             let receiver = Arc::clone(&receiver);
             async move { Ok::<_, Infallible>(receiver.answer(request).await) }
         });
-        let mut connection = pin!(self.builder.serve_connection(TokioIo::new(stream), service));
-        // How a connection ends concerns only its sender, who knows.
+        let (io, mut turns) = batched(stream);
+        let mut connection = pin!(self.builder.serve_connection(io, service));
         let grace = tokio::select! {
             biased;
-            _ = connection.as_mut() => return,
+            () = turns.drive(connection.as_mut()) => LINGER,
             () = old => AGE_GRACE,
             () = stop.cancelled() => self.drain,
         };
-        connection.as_mut().graceful_shutdown();
+        let farewell = async {
+            if !turns.has_ended() {
+                connection.as_mut().graceful_shutdown();
+                turns.drive(connection).await;
+            }
+            // The sender may be writing a request that arrives too late. A socket closed over it answers with a
+            // reset, and he could not read any more that it was not taken.
+            let _ = tokio::time::timeout(LINGER, turns.hear_out()).await;
+        };
         tokio::select! {
             biased;
-            _ = connection => {}
+            () = farewell => {}
             () = tokio::time::sleep(grace) => {}
             () = after(stop.cancelled(), self.drain) => {}
         }
