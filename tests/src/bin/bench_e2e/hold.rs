@@ -20,11 +20,16 @@ pub(crate) async fn run(name: &str, shape: &str, seconds: u64) -> Result<(), Fai
     let sink = Sink::start().await?;
     let system = match name {
         "ours" => System::data_plane(Output::Kept, &sink).await?,
+        "deciding" => System::data_plane(Output::Whole, &sink).await?,
         "passthrough" => System::pass_through(&sink).await?,
         "collector" => {
             System::collector(&system::collector_binary().await?, &workload.droppable, &sink).await?
         }
-        _ => return Err(format!("system is {name:?}, must be ours, passthrough or collector").into()),
+        _ => {
+            return Err(
+                format!("system is {name:?}, must be ours, deciding, passthrough or collector").into(),
+            );
+        }
     };
     settle(&system, &workload, &sink).await?;
     println!("pid {}", system.pid());

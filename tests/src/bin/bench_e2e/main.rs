@@ -97,6 +97,6 @@ fn run(arguments: &[&str]) -> Result<(), Failure> {
             document::write(&report, is_quick)
         }
         ["hold", system, shape, seconds] => runtime.block_on(hold::run(system, shape, seconds.parse()?)),
-        _ => Err("arguments are none, or: hold ours|passthrough|collector a|b|d SECONDS".into()),
+        _ => Err("arguments are none, or: hold ours|deciding|passthrough|collector a|b|d SECONDS".into()),
     }
 }
