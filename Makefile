@@ -44,10 +44,15 @@ check: ## formatting, lints, documentation, dependencies, every crate on its own
 	skip 'advisories of dependencies' 'their database is remote; "cargo deny check advisories" asks it'
 	finish check
 
-bench: ## measure the decision engine on this machine
+bench: ## measure the decision engine, then all beside the OpenTelemetry Collector; QUICK=1 takes minutes
 	@source tests/scripts/steps.sh
 	need_rust
 	need_valgrind
-	step 'Building the benchmark, optimised' cargo build --locked --release -p jevmetrics-testkit --bin bench
-	cargo run --locked --release --quiet -p jevmetrics-testkit --bin bench
+	step 'Building the data plane and the benchmarks, optimised' cargo build --locked --release $(parts) --bins
+	step 'Measuring the decision engine' "$$built/release/bench"
+	cat "$$step_log"
+	if has_go; then
+		step 'Building the Collector, once' tests/peer/build.sh
+		"$$built/release/bench_e2e"
+	fi
 	finish bench

@@ -1,7 +1,7 @@
 //! The data plane: OTLP in, decisions from cached assessments, OTLP out.
 
 pub mod args;
-mod batched_writes;
+mod batched_io;
 pub mod clock;
 pub mod export;
 pub mod export_headers;

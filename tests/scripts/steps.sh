@@ -10,7 +10,8 @@ PATH="$PATH:${CARGO_HOME:-$HOME/.cargo}/bin"
 # Colours would hide the words by which progress is told.
 export CARGO_TERM_COLOR=never
 
-logs=${CARGO_TARGET_DIR:-target}/logs
+built=${CARGO_TARGET_DIR:-target}
+logs=$built/logs
 tools=${XDG_CACHE_HOME:-$HOME/.cache}/jevmetrics/tools
 cargo_deny_version=0.20.2
 skips=()
@@ -130,6 +131,15 @@ need_valgrind() {
     else
         export BENCH_ALLOW_MISSING=1
         skip 'instruction counts' 'valgrind is missing, and installing it needs root and apt-get'
+    fi
+}
+
+# Go builds what we are compared with.
+has_go() {
+    PATH="$PATH:/usr/local/go/bin"
+    if ! command -v go >/dev/null; then
+        skip 'the comparison with the Collector' 'Go is missing: https://go.dev/dl'
+        return 1
     fi
 }
 

@@ -22,6 +22,9 @@ use crate::wire::{Key, RECURSION_LIMIT, Reader};
 /// hundred: without a bound, a small compressed request could take all our memory.
 pub const MAX_ENTRIES: usize = 1 << 19;
 
+/// The tag of a data point: field 1 of every data type, length-delimited.
+const DATA_POINT: u8 = 0x0a;
+
 /// A stretch of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Span {
@@ -516,7 +519,11 @@ fn read_data(
         metric.is_monotonic = false;
     }
     let has_temporality = !matches!(data_type, DataType::Gauge | DataType::Summary);
-    while !reader.is_at_end() {
+    loop {
+        metric.points += reader.skip_run(DATA_POINT);
+        if reader.is_at_end() {
+            return Ok(());
+        }
         let key = reader.key()?;
         match key.field {
             1 => {
@@ -532,7 +539,6 @@ fn read_data(
             _ => reader.skip(key)?,
         }
     }
-    Ok(())
 }
 
 /// Name, description and unit, each with its length: for metrics that scatter or repeat them.

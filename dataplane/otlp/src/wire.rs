@@ -192,6 +192,27 @@ impl<'a> Reader<'a> {
         self.skip_at(key, self.depth)
     }
 
+    /// Skips fields with this tag of one byte as long as nothing about them is unusual; returns how many. What
+    /// stands then is read as ever, faults too.
+    #[inline]
+    pub(crate) fn skip_run(&mut self, tag: u8) -> u32 {
+        let mut count = 0;
+        loop {
+            let (head, length) = match *self.rest {
+                [first, length, ..] if first == tag && length < 0x80 => (2, usize::from(length)),
+                [first, low, high, ..] if first == tag && high < 0x80 => {
+                    (3, usize::from(low & 0x7f) | usize::from(high) << 7)
+                }
+                _ => return count,
+            };
+            let Some(rest) = self.rest.get(head + length..) else {
+                return count;
+            };
+            self.rest = rest;
+            count += 1;
+        }
+    }
+
     fn skip_at(&mut self, key: Key, depth: u32) -> Result<(), Malformed> {
         if depth == 0 {
             return Err(self.fail(Fault::NestedTooDeep));
@@ -278,6 +299,24 @@ mod tests {
             Fault::VarintTooLong
         );
         assert_eq!(reader(&[0x80; 3]).varint().unwrap_err().fault, Fault::Truncated);
+    }
+
+    #[test]
+    fn a_run_ends_before_whatever_is_unusual() {
+        let plain = [&[0x0a, 1, 7][..], &[0x0a, 0], &[0x0a, 0x81, 1], &[9; 129]].concat();
+        for (rest, why) in [
+            (&[][..], "the end"),
+            (&[0x12, 0], "another tag"),
+            (&[0x0a], "no length"),
+            (&[0x0a, 2, 7], "a length beyond the end"),
+            (&[0x0a, 0x80, 0x80, 0], "a length of three bytes"),
+            (&[0x8a, 0, 0], "a tag of two bytes"),
+        ] {
+            let bytes = [&plain, rest].concat();
+            let mut reader = reader(&bytes);
+            assert_eq!(reader.skip_run(0x0a), 3, "{why}");
+            assert_eq!(reader.rest, rest, "{why}");
+        }
     }
 
     #[test]

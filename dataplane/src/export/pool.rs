@@ -25,7 +25,7 @@ use tokio::time::{Instant, timeout};
 
 use super::lanes::{Carrier, Lanes, Next};
 use super::resolve::Resolve;
-use crate::batched_writes::{BatchedWrites, Turns, batched};
+use crate::batched_io::{BatchedIo, Turns, batched};
 
 /// Prefix and payload of one message leave in one frame and one `writev`, without a copy of the payload.
 pub(super) type RequestBody = Full<Chain<Bytes, Bytes>>;
@@ -203,7 +203,7 @@ async fn connect(pool: Weak<Shared>, attempt: u64, address: SocketAddr) {
     shared.changed.notify_waiters();
 }
 
-type Connection = http2::Connection<BatchedWrites<TcpStream>, RequestBody, InTurns>;
+type Connection = http2::Connection<BatchedIo<TcpStream>, RequestBody, InTurns>;
 
 async fn open(address: SocketAddr) -> io::Result<(SendRequest<RequestBody>, Connection)> {
     let stream = TcpStream::connect(address).await?;

@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 use super::receiver::Receiver;
 use super::stats::{OpenConnection, Stats};
 use super::{Handler, SizeLimits};
-use crate::batched_writes::batched;
+use crate::batched_io::batched;
 
 /// Per stream: the usual export (200 KiB to 1 MiB) arrives without waiting for a window update. HTTP/2's
 /// own default of 64 KiB costs throughput × 1.7.

@@ -24,6 +24,8 @@ of a core, is measured again, up to three times, and is not shown if that does n
 const METHOD: &str = "\
 One system under test at a time, on a core of its own. Generator and sink share the other core. One connection
 in, one out, loopback, OTLP/gRPC, no compression, no TLS; a request is answered when the sink has answered.
+The generator sends frames of 16 KiB, as Go's senders do whatever a server takes; in the row `…_large_frames_…` it
+sends what the server takes: ours takes 1 MiB, the Collector 16 KiB.
 Half of the metrics are dropped: by ours because the (mock) model has judged them, by the Collector because
 its filter lists their names. Nothing is missed in a cache while it is measured.
 
@@ -102,10 +104,10 @@ fn shapes(text: &mut String, report: &Report) -> Result<(), Failure> {
         "\nSaturation: {IN_FLIGHT} requests in flight, {} s after {} s of warm-up. Fixed rate: {FIXED_RATE} requests/s at \
          intended times, {} s after {} s; latency counts from the intended time and includes generator and sink. \
          {} rounds.\n",
-        effort.saturated.measured.as_secs(),
-        effort.saturated.warm_up.as_secs(),
-        effort.fixed.measured.as_secs(),
-        effort.fixed.warm_up.as_secs(),
+        effort.saturated.measured.as_secs_f64(),
+        effort.saturated.warm_up.as_secs_f64(),
+        effort.fixed.measured.as_secs_f64(),
+        effort.fixed.warm_up.as_secs_f64(),
         effort.rounds,
     )?;
     Ok(())
@@ -117,7 +119,7 @@ fn verdicts(text: &mut String, report: &Report) -> Result<(), Failure> {
         "| row | median | range | A/A | must | |\n|---|---|---|---|---|---|"
     )?;
     for row in &report.pairs {
-        let (key, must, verdict) = (row.key, row.bound.words(), row.verdict());
+        let (key, must, verdict) = (row.key, row.must(), row.verdict());
         let aa = percent(row.pair.spread());
         if row.pair.void().is_some() {
             writeln!(text, "| `{key}` | – | – | {aa} | {must} | {verdict} |")?;

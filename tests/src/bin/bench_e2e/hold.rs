@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Failure;
-use crate::load::{Load, Window, measure};
+use crate::client::Frames;
+use crate::load::{Load, Trial, Window, measure};
 use crate::plan::{IN_FLIGHT, settle};
 use crate::sink::Sink;
 use crate::system::{self, Output, System};
@@ -37,8 +38,12 @@ pub(crate) async fn run(name: &str, shape: &str, seconds: u64) -> Result<(), Fai
         warm_up: Duration::from_secs(1),
         measured: Duration::from_secs(seconds),
     };
-    let load = Load::Closed { in_flight: IN_FLIGHT };
-    let measured = measure(&system, &workload, load, window, &sink).await?;
+    let trial = Trial {
+        load: Load::Closed { in_flight: IN_FLIGHT },
+        frames: Frames::Default,
+        window,
+    };
+    let measured = measure(&system, &workload, trial, &sink).await?;
     println!("{measured:#?}");
     Ok(())
 }

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::Failure;
-use crate::client::Client;
+use crate::client::{Client, Frames};
 use crate::cpu;
 use crate::oracle::Oracle;
 use crate::sink::Sink;
@@ -36,6 +36,14 @@ pub(crate) enum Load {
 pub(crate) struct Window {
     pub(crate) warm_up: Duration,
     pub(crate) measured: Duration,
+}
+
+/// What a system has to bear, and for how long.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Trial {
+    pub(crate) load: Load,
+    pub(crate) frames: Frames,
+    pub(crate) window: Window,
 }
 
 /// What one measurement found.
@@ -98,21 +106,20 @@ impl Progress {
     }
 }
 
-/// Runs `load` on `system`.
+/// Tries `system`.
 pub(crate) async fn measure(
     system: &System,
     workload: &Arc<Workload>,
-    load: Load,
-    window: Window,
+    trial: Trial,
     sink: &Sink,
 ) -> Result<Measured, Failure> {
-    let client = Client::connect(system.address()).await?;
+    let client = Client::connect(system.address(), trial.frames).await?;
     let oracle = Oracle::new(system.output(), workload, sink);
     let progress = Progress::new(workload);
-    let mut running = start(&progress, &client, load);
+    let mut running = start(&progress, &client, trial.load);
     let measured = async {
-        tokio::time::sleep(window.warm_up).await;
-        observe(&progress, system.pid(), window.measured).await
+        tokio::time::sleep(trial.window.warm_up).await;
+        observe(&progress, system.pid(), trial.window.measured).await
     };
     let measured = tokio::select! {
         measured = measured => measured?,
@@ -249,7 +256,7 @@ pub(crate) async fn try_once(
     workload: &Arc<Workload>,
     sink: &Sink,
 ) -> Result<Result<(), Failure>, Failure> {
-    let mut client = Client::connect(system.address()).await?;
+    let mut client = Client::connect(system.address(), Frames::Default).await?;
     let oracle = Oracle::new(system.output(), workload, sink);
     for input in &workload.inputs {
         client.send(input.message.clone()).await?;

@@ -62,12 +62,12 @@ const FULL: Effort = Effort {
 const QUICK: Effort = Effort {
     rounds: 3,
     saturated: Window {
-        warm_up: Duration::from_secs(1),
-        measured: Duration::from_secs(3),
+        warm_up: Duration::from_millis(500),
+        measured: Duration::from_secs(2),
     },
     fixed: Window {
-        warm_up: Duration::from_secs(1),
-        measured: Duration::from_secs(5),
+        warm_up: Duration::from_millis(500),
+        measured: Duration::from_secs(3),
     },
 };
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use jevmetrics_testkit::poll;
 
-use crate::load::{Load, try_once};
+use crate::client::Frames;
+use crate::load::{Load, Trial, try_once};
 use crate::report::{Bound, PairRow, Report, Sides};
 use crate::rounds::compare;
 use crate::sink::Sink;
@@ -21,8 +22,6 @@ pub(crate) const FIXED_RATE: u32 = 200;
 const IDLE: Duration = Duration::from_secs(3);
 /// Until every instrument has its answer.
 const WARM: Duration = Duration::from_mins(1);
-
-const SATURATED: Load = Load::Closed { in_flight: IN_FLIGHT };
 
 /// Everything, in turn.
 pub(crate) async fn run(effort: Effort) -> Result<Report, Failure> {
@@ -44,44 +43,54 @@ pub(crate) async fn run(effort: Effort) -> Result<Report, Failure> {
         settle(&ours, workload, &sink).await?;
         settle(&theirs, workload, &sink).await?;
     }
-    let fixed = Load::Open {
-        per_second: FIXED_RATE,
+    let saturated = Trial {
+        load: Load::Closed { in_flight: IN_FLIGHT },
+        frames: Frames::Default,
+        window: effort.saturated,
     };
-    for (key, workload, load, window, bound) in [
+    let fixed = Trial {
+        load: Load::Open {
+            per_second: FIXED_RATE,
+        },
+        window: effort.fixed,
+        ..saturated
+    };
+    let large_frames = Trial {
+        frames: Frames::Negotiated,
+        ..saturated
+    };
+    for (key, workload, trial, bound) in [
         (
             "e2e_grpc_a_vs_filter",
             &a,
-            SATURATED,
-            effort.saturated,
-            Bound::at_least(6.0, 9.0),
+            saturated,
+            Some(Bound::at_least(6.0, 9.0)),
         ),
         (
             "e2e_grpc_b_vs_filter",
             &b,
-            SATURATED,
-            effort.saturated,
-            Bound::at_least(6.0, 9.0),
+            saturated,
+            Some(Bound::at_least(6.0, 9.0)),
         ),
         (
             "e2e_grpc_d_vs_filter",
             &d,
-            SATURATED,
-            effort.saturated,
-            Bound::at_least(2.2, 3.0),
+            saturated,
+            Some(Bound::at_least(2.2, 3.0)),
         ),
         (
             "e2e_grpc_a_fixed_vs_filter",
             &a,
             fixed,
-            effort.fixed,
-            Bound::at_least(3.0, 4.5),
+            Some(Bound::at_least(3.0, 4.5)),
         ),
+        ("e2e_grpc_a_large_frames_vs_filter", &a, large_frames, None),
     ] {
-        let pair = compare([&ours, &theirs], workload, load, window, effort.rounds, &sink).await?;
+        let pair = compare([&ours, &theirs], workload, trial, effort.rounds, &sink).await?;
         report.pair(PairRow {
             key,
             sides: Sides::OURS_AND_COLLECTOR,
-            load,
+            load: trial.load,
             bound,
             pair,
         });
@@ -93,20 +102,12 @@ pub(crate) async fn run(effort: Effort) -> Result<Report, Failure> {
     let deciding = System::data_plane(Output::Whole, &sink).await?;
     settle(&passing, &a, &sink).await?;
     settle(&deciding, &a, &sink).await?;
-    let pair = compare(
-        [&passing, &deciding],
-        &a,
-        SATURATED,
-        effort.saturated,
-        effort.rounds,
-        &sink,
-    )
-    .await?;
+    let pair = compare([&passing, &deciding], &a, saturated, effort.rounds, &sink).await?;
     report.pair(PairRow {
         key: "decide_overhead",
         sides: Sides::PASSING_AND_DECIDING,
-        load: SATURATED,
-        bound: Bound::at_most(1.25, 1.15),
+        load: saturated.load,
+        bound: Some(Bound::at_most(1.25, 1.15)),
         pair,
     });
     Ok(report)

@@ -78,7 +78,8 @@ pub(crate) struct PairRow {
     pub(crate) key: &'static str,
     pub(crate) sides: Sides,
     pub(crate) load: Load,
-    pub(crate) bound: Bound,
+    /// None for a row that only informs.
+    pub(crate) bound: Option<Bound>,
     pub(crate) pair: Pair,
 }
 
@@ -95,7 +96,12 @@ impl PairRow {
         if let Some(why) = self.pair.void() {
             return format!("not shown: {why}, three times");
         }
-        self.bound.verdict(self.pair.ratio().median).to_owned()
+        let verdict = self.bound.map(|bound| bound.verdict(self.pair.ratio().median));
+        verdict.unwrap_or("for information").to_owned()
+    }
+
+    pub(crate) fn must(&self) -> String {
+        self.bound.map_or_else(|| "–".to_owned(), Bound::words)
     }
 
     /// Was the harness so busy that throughput and latency of `side` say nothing?
@@ -154,7 +160,7 @@ impl Report {
 
     pub(crate) fn value(&mut self, key: &'static str, value: f64, bound: Bound) {
         println!(
-            "{key:<27} {value:>8.1}  {}: {}",
+            "{key:<34} {value:>8.1}  {}: {}",
             bound.words(),
             bound.verdict(value)
         );
@@ -164,10 +170,10 @@ impl Report {
     pub(crate) fn pair(&mut self, row: PairRow) {
         let Range { median, low, high } = row.pair.ratio();
         println!(
-            "{:<27} {median:>8.2} × [{low:.2}..{high:.2}]  a/a {}  {}: {}",
+            "{:<34} {median:>8.2} × [{low:.2}..{high:.2}]  a/a {}  {}: {}",
             row.key,
             percent(row.pair.spread()),
-            row.bound.words(),
+            row.must(),
             row.verdict()
         );
         for (name, side) in row.named() {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::Failure;
-use crate::load::{Load, Measured, Window, measure};
+use crate::load::{Measured, Trial, measure};
 use crate::sink::Sink;
 use crate::system::System;
 use crate::workload::Workload;
@@ -99,8 +99,7 @@ impl Pair {
 pub(crate) async fn compare(
     systems: [&System; 2],
     workload: &Arc<Workload>,
-    load: Load,
-    window: Window,
+    trial: Trial,
     rounds: usize,
     sink: &Sink,
 ) -> Result<Pair, Failure> {
@@ -112,8 +111,7 @@ pub(crate) async fn compare(
         };
         for _ in 0..rounds {
             for (side, system) in [(&mut pair.first, systems[0]), (&mut pair.second, systems[1])] {
-                side.0
-                    .push(measure_quietly(system, workload, load, window, sink).await?);
+                side.0.push(measure_quietly(system, workload, trial, sink).await?);
             }
         }
         if pair.void().is_none() || attempt == ATTEMPTS {
@@ -126,16 +124,15 @@ pub(crate) async fn compare(
 async fn measure_quietly(
     system: &System,
     workload: &Arc<Workload>,
-    load: Load,
-    window: Window,
+    trial: Trial,
     sink: &Sink,
 ) -> Result<Measured, Failure> {
-    let mut best = measure(system, workload, load, window, sink).await?;
+    let mut best = measure(system, workload, trial, sink).await?;
     for _ in 1..TRIES {
         if best.others <= MOST_DISTURBANCE {
             break;
         }
-        let next = measure(system, workload, load, window, sink).await?;
+        let next = measure(system, workload, trial, sink).await?;
         if next.others < best.others {
             best = next;
         }

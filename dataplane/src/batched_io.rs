@@ -1,19 +1,20 @@
-//! Fewer system calls for a connection: what it writes in one turn leaves at once.
+//! Fewer system calls for a connection: reads ahead, and collects what one turn of the connection writes.
 //!
 //! ```text
-//! HTTP --copies--> outbox --one write, after the turn--> socket
+//! socket --one large read--> read-ahead --copies--> HTTP
+//! HTTP --copies--> outbox --one large write, after the turn--> socket
 //! ```
-//! HTTP/2 flushes after every frame, and few servers take frames above 16 KiB: a usual export would go
-//! through the kernel's door a dozen times. Here a flush only says that something waits, and [`Turns`], which
-//! wraps the connection's future, writes the outbox when the connection has had its turn. Reads go straight to
-//! the socket: a buffer in front of it was measured and gains nothing.
+//! HTTP/2 reads about a frame per call and flushes after every frame, and most peers stay at frames of 16 KiB:
+//! a usual export would go through the kernel's door two dozen times. Here a flush only says that something
+//! waits, and [`Turns`], which wraps the connection's future, writes the outbox when the connection has had its
+//! turn. What is larger than either buffer goes past it, without a copy.
 //!
 //! Invariants: whatever was written leaves after the turn in which it was written, or when the socket takes
-//! more; no bytes wait for another event. Memory is bounded: at most [`OUTBOX`] a
-//! connection.
+//! more; no bytes wait for another event. Memory is bounded: [`READ_AHEAD`] and [`OUTBOX`] a connection.
 
 use std::future::Future;
 use std::io::{self, IoSlice};
+use std::ops::Range;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
@@ -22,19 +23,24 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The outbox goes out before it would hold more. Larger ones were measured and gain nothing.
+/// Bytes asked of the socket at once, unless the connection asks for more itself.
+const READ_AHEAD: usize = 64 << 10;
+/// The outbox goes out before it would hold more. Larger buffers were measured and gain nothing.
 const OUTBOX: usize = 64 << 10;
 
 /// What the connection and its turns share. Both run in one task: the lock is never contended.
 struct Shared<S> {
     socket: S,
+    read_ahead: Box<[u8]>,
+    /// What of `read_ahead` was read and not taken yet.
+    unread: Range<usize>,
     outbox: Vec<u8>,
     /// How much of the outbox the socket has taken.
     written: usize,
 }
 
 /// The connection's side.
-pub(crate) struct BatchedWrites<S>(Arc<Mutex<Shared<S>>>);
+pub(crate) struct BatchedIo<S>(Arc<Mutex<Shared<S>>>);
 
 /// The side of whoever drives the connection.
 pub(crate) struct Turns<S> {
@@ -43,9 +49,12 @@ pub(crate) struct Turns<S> {
 }
 
 /// Wraps a socket.
-pub(crate) fn batched<S: AsyncRead + AsyncWrite + Unpin>(socket: S) -> (BatchedWrites<S>, Turns<S>) {
+pub(crate) fn batched<S: AsyncRead + AsyncWrite + Unpin>(socket: S) -> (BatchedIo<S>, Turns<S>) {
     let shared = Arc::new(Mutex::new(Shared {
         socket,
+        // Zeroed by the kernel as it is touched: small requests touch little of it.
+        read_ahead: vec![0; READ_AHEAD].into_boxed_slice(),
+        unread: 0..0,
         outbox: Vec::new(),
         written: 0,
     }));
@@ -53,7 +62,7 @@ pub(crate) fn batched<S: AsyncRead + AsyncWrite + Unpin>(socket: S) -> (BatchedW
         shared: Arc::clone(&shared),
         has_ended: false,
     };
-    (BatchedWrites(shared), turns)
+    (BatchedIo(shared), turns)
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Turns<S> {
@@ -78,9 +87,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Turns<S> {
     pub(crate) async fn hear_out(&mut self) {
         std::future::poll_fn(|context| {
             let shared = &mut *lock(&self.shared);
-            let mut ignored = [0; 4096];
             loop {
-                let mut read = ReadBuf::new(&mut ignored);
+                let mut read = ReadBuf::new(&mut shared.read_ahead);
                 match ready!(Pin::new(&mut shared.socket).poll_read(context, &mut read)) {
                     Ok(()) if !read.filled().is_empty() => {}
                     Ok(()) | Err(_) => return Poll::Ready(()),
@@ -135,18 +143,30 @@ impl<S: AsyncWrite + Unpin> Shared<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> Read for BatchedWrites<S> {
+impl<S: AsyncRead + Unpin> Read for BatchedIo<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-        buffer: ReadBufCursor<'_>,
+        mut buffer: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
         let shared = &mut *lock(&self.0);
-        Pin::new(&mut TokioIo::new(&mut shared.socket)).poll_read(context, buffer)
+        if shared.unread.is_empty() {
+            if buffer.remaining() >= READ_AHEAD {
+                return Pin::new(&mut TokioIo::new(&mut shared.socket)).poll_read(context, buffer);
+            }
+            let mut read = ReadBuf::new(&mut shared.read_ahead);
+            ready!(Pin::new(&mut shared.socket).poll_read(context, &mut read))?;
+            shared.unread = 0..read.filled().len();
+        }
+        let start = shared.unread.start;
+        let count = shared.unread.len().min(buffer.remaining());
+        buffer.put_slice(&shared.read_ahead[start..start + count]);
+        shared.unread.start += count;
+        Poll::Ready(Ok(()))
     }
 }
 
-impl<S: AsyncWrite + Unpin> Write for BatchedWrites<S> {
+impl<S: AsyncWrite + Unpin> Write for BatchedIo<S> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         lock(&self.0).take(context, &[IoSlice::new(bytes)])
     }
@@ -189,7 +209,7 @@ mod tests {
     use super::*;
 
     /// Writes `pieces` with a flush after each, as HTTP/2 does, then ends.
-    async fn write_pieces<S: AsyncRead + AsyncWrite + Unpin>(mut io: BatchedWrites<S>, pieces: Vec<Vec<u8>>) {
+    async fn write_pieces<S: AsyncRead + AsyncWrite + Unpin>(mut io: BatchedIo<S>, pieces: Vec<Vec<u8>>) {
         for piece in pieces {
             let mut left = &piece[..];
             while !left.is_empty() {
@@ -240,6 +260,31 @@ mod tests {
         drop(far);
         let (io, mut turns) = batched(near);
         turns.drive(pin!(write_pieces(io, vec![vec![7; 100]]))).await;
+    }
+
+    #[tokio::test]
+    async fn everything_read_arrives_in_order_whatever_is_asked_at_once() {
+        for asked in [1_000, READ_AHEAD - 1, READ_AHEAD, 3 * READ_AHEAD] {
+            let (near, mut far) = duplex(1 << 20);
+            let (mut io, _turns) = batched(near);
+            let sent: Vec<u8> = (0..500_000_u32).map(|number| (number % 251) as u8).collect();
+            far.write_all(&sent).await.unwrap();
+            drop(far);
+            let mut received = Vec::new();
+            for number in 0.. {
+                // Small ones in between: what was read ahead is taken first.
+                let mut piece = vec![0; if number % 3 == 2 { 777 } else { asked }];
+                let mut buffer = hyper::rt::ReadBuf::new(&mut piece);
+                std::future::poll_fn(|context| Pin::new(&mut io).poll_read(context, buffer.unfilled()))
+                    .await
+                    .unwrap();
+                if buffer.filled().is_empty() {
+                    break;
+                }
+                received.extend_from_slice(buffer.filled());
+            }
+            assert!(received == sent, "asked for {asked} bytes");
+        }
     }
 
     #[tokio::test]
