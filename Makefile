@@ -50,7 +50,7 @@ bench: ## measure the decision engine, then all beside the OpenTelemetry Collect
 	need_valgrind
 	step 'Building the data plane and the benchmarks, optimised' cargo build --locked --release $(parts) --bins
 	step 'Measuring the decision engine' "$$built/release/bench"
-	cat "$$step_log"
+	if [[ -z $${V:-} ]]; then cat "$$step_log"; fi
 	if has_go; then
 		step 'Building the Collector, once' tests/peer/build.sh
 		"$$built/release/bench_e2e"

@@ -10,18 +10,21 @@
 //! turn. What is larger than either buffer goes past it, without a copy.
 //!
 //! Invariants: whatever was written leaves after the turn in which it was written, or when the socket takes
-//! more; no bytes wait for another event. Memory is bounded: [`READ_AHEAD`] and [`OUTBOX`] a connection.
+//! more; no bytes wait for another event. After a failed write nothing is written any more, and what the peer
+//! has said before is still read, a goodbye above all. Memory is bounded: [`READ_AHEAD`] and [`OUTBOX`] a
+//! connection, taken as they are needed.
 
 use std::future::Future;
 use std::io::{self, IoSlice};
-use std::ops::Range;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
+use bytes::{Buf, BytesMut};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::io::poll_read_buf;
 
 /// Bytes asked of the socket at once, unless the connection asks for more itself.
 const READ_AHEAD: usize = 64 << 10;
@@ -31,110 +34,136 @@ const OUTBOX: usize = 64 << 10;
 /// What the connection and its turns share. Both run in one task: the lock is never contended.
 struct Shared<S> {
     socket: S,
-    read_ahead: Box<[u8]>,
-    /// What of `read_ahead` was read and not taken yet.
-    unread: Range<usize>,
+    /// Read and not taken yet.
+    read_ahead: BytesMut,
     outbox: Vec<u8>,
     /// How much of the outbox the socket has taken.
     written: usize,
+    /// The socket takes no more.
+    failed: Option<io::ErrorKind>,
 }
 
 /// The connection's side.
 pub(crate) struct BatchedIo<S>(Arc<Mutex<Shared<S>>>);
 
 /// The side of whoever drives the connection.
-pub(crate) struct Turns<S> {
-    shared: Arc<Mutex<Shared<S>>>,
-    has_ended: bool,
-}
+pub(crate) struct Turns<S>(Arc<Mutex<Shared<S>>>);
 
 /// Wraps a socket.
 pub(crate) fn batched<S: AsyncRead + AsyncWrite + Unpin>(socket: S) -> (BatchedIo<S>, Turns<S>) {
     let shared = Arc::new(Mutex::new(Shared {
         socket,
-        // Zeroed by the kernel as it is touched: small requests touch little of it.
-        read_ahead: vec![0; READ_AHEAD].into_boxed_slice(),
-        unread: 0..0,
+        read_ahead: BytesMut::new(),
         outbox: Vec::new(),
         written: 0,
+        failed: None,
     }));
-    let turns = Turns {
-        shared: Arc::clone(&shared),
-        has_ended: false,
-    };
-    (BatchedIo(shared), turns)
+    (BatchedIo(Arc::clone(&shared)), Turns(shared))
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Turns<S> {
-    /// Drives `connection`; what it writes in a turn leaves after the turn. Ends when the connection has
-    /// ended and its last words have left. Cancelled in between, it can be called again.
+    /// Drives `connection` to its end; what it writes in a turn leaves after the turn. Cancelled in between, it
+    /// can be called again. Last words that the socket did not take at once are left to [`Self::farewell`]: a
+    /// connection whose peer takes nothing must be able to end.
     pub(crate) async fn drive<F: Future>(&mut self, mut connection: Pin<&mut F>) {
         std::future::poll_fn(|context| {
             // How a connection ends concerns only its peer, who knows.
-            self.has_ended = self.has_ended || connection.as_mut().poll(context).is_ready();
-            // An error of the socket is the connection's to find: it sees it at its next read or write.
-            let sent = lock(&self.shared).send(context);
-            if self.has_ended && sent.is_ready() {
-                Poll::Ready(())
-            } else {
-                Poll::Pending
+            let ended = connection.as_mut().poll(context).is_ready();
+            let sent = lock(&self.0).send(context);
+            if ended {
+                return Poll::Ready(());
             }
+            if let Poll::Ready(Err(_)) = sent {
+                // It finds the failure when it reads.
+                context.waker().wake_by_ref();
+            }
+            Poll::Pending
         })
         .await;
     }
 
-    /// Reads, and throws away, until the peer has closed its side.
-    pub(crate) async fn hear_out(&mut self) {
+    /// After the end: sends what is left, closes our side, and reads, to throw away, until the peer has closed
+    /// its own. To be bounded by the caller.
+    pub(crate) async fn farewell(&mut self) {
         std::future::poll_fn(|context| {
-            let shared = &mut *lock(&self.shared);
+            let shared = &mut *lock(&self.0);
+            let _ = ready!(shared.send(context));
+            let _ = ready!(Pin::new(&mut shared.socket).poll_shutdown(context));
             loop {
-                let mut read = ReadBuf::new(&mut shared.read_ahead);
-                match ready!(Pin::new(&mut shared.socket).poll_read(context, &mut read)) {
-                    Ok(()) if !read.filled().is_empty() => {}
-                    Ok(()) | Err(_) => return Poll::Ready(()),
+                shared.read_ahead.clear();
+                if !matches!(ready!(shared.fill(context)), Ok(count) if count > 0) {
+                    return Poll::Ready(());
                 }
             }
         })
         .await;
     }
+}
 
-    /// The connection has ended: nothing may be asked of it any more.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.has_ended
+impl<S: AsyncRead + Unpin> Shared<S> {
+    /// Reads ahead.
+    fn fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        self.read_ahead.reserve(READ_AHEAD);
+        poll_read_buf(Pin::new(&mut self.socket), context, &mut self.read_ahead)
+    }
+
+    fn read(&mut self, context: &mut Context<'_>, mut buffer: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+        if self.read_ahead.is_empty() {
+            if buffer.remaining() >= READ_AHEAD {
+                return Pin::new(&mut TokioIo::new(&mut self.socket)).poll_read(context, buffer);
+            }
+            ready!(self.fill(context))?;
+        }
+        let count = self.read_ahead.len().min(buffer.remaining());
+        buffer.put_slice(&self.read_ahead[..count]);
+        self.read_ahead.advance(count);
+        Poll::Ready(Ok(()))
     }
 }
 
 impl<S: AsyncWrite + Unpin> Shared<S> {
-    /// Writes the outbox to the socket as far as it takes it.
+    /// Writes the outbox to the socket as far as it takes it. Fails once.
     fn send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.written < self.outbox.len() {
             let taken = Pin::new(&mut self.socket).poll_write(context, &self.outbox[self.written..]);
             match ready!(taken) {
-                Ok(0) => return self.abandon(io::ErrorKind::WriteZero.into()),
+                Ok(0) => return Poll::Ready(Err(self.fail(io::ErrorKind::WriteZero.into()))),
                 Ok(count) => self.written += count,
-                Err(error) => return self.abandon(error),
+                Err(error) => return Poll::Ready(Err(self.fail(error))),
             }
         }
-        self.outbox.clear();
-        self.written = 0;
+        self.empty();
         Poll::Ready(Ok(()))
     }
 
-    /// Nobody will take it any more.
-    fn abandon(&mut self, error: io::Error) -> Poll<io::Result<()>> {
+    fn fail(&mut self, error: io::Error) -> io::Error {
+        self.failed = Some(error.kind());
+        self.empty();
+        error
+    }
+
+    fn empty(&mut self) {
         self.outbox.clear();
         self.written = 0;
-        Poll::Ready(Err(error))
     }
 
     /// Takes `slices` into the outbox; what would not fit into an empty one goes straight to the socket.
     fn take(&mut self, context: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
         let length: usize = slices.iter().map(|slice| slice.len()).sum();
         if self.outbox.len() + length > OUTBOX {
-            ready!(self.send(context))?;
+            // A failure is found below.
+            let _ = ready!(self.send(context));
+        }
+        if self.failed.is_some() {
+            return Poll::Ready(Ok(length));
         }
         if length > OUTBOX {
             return Pin::new(&mut self.socket).poll_write_vectored(context, slices);
+        }
+        let needed = self.outbox.len() + length;
+        if needed > self.outbox.capacity() {
+            let capacity = (2 * self.outbox.capacity()).clamp(needed, OUTBOX);
+            self.outbox.reserve_exact(capacity - self.outbox.len());
         }
         for slice in slices {
             self.outbox.extend_from_slice(slice);
@@ -147,22 +176,13 @@ impl<S: AsyncRead + Unpin> Read for BatchedIo<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-        mut buffer: ReadBufCursor<'_>,
+        buffer: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
         let shared = &mut *lock(&self.0);
-        if shared.unread.is_empty() {
-            if buffer.remaining() >= READ_AHEAD {
-                return Pin::new(&mut TokioIo::new(&mut shared.socket)).poll_read(context, buffer);
-            }
-            let mut read = ReadBuf::new(&mut shared.read_ahead);
-            ready!(Pin::new(&mut shared.socket).poll_read(context, &mut read))?;
-            shared.unread = 0..read.filled().len();
+        match (shared.read(context, buffer), shared.failed) {
+            (Poll::Pending, Some(kind)) => Poll::Ready(Err(kind.into())),
+            (read, _) => read,
         }
-        let start = shared.unread.start;
-        let count = shared.unread.len().min(buffer.remaining());
-        buffer.put_slice(&shared.read_ahead[start..start + count]);
-        shared.unread.start += count;
-        Poll::Ready(Ok(()))
     }
 }
 
@@ -190,7 +210,7 @@ impl<S: AsyncWrite + Unpin> Write for BatchedIo<S> {
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let shared = &mut *lock(&self.0);
-        ready!(shared.send(context))?;
+        let _ = ready!(shared.send(context));
         Pin::new(&mut shared.socket).poll_shutdown(context)
     }
 }
@@ -208,14 +228,17 @@ mod tests {
 
     use super::*;
 
+    async fn write_to<S: AsyncRead + AsyncWrite + Unpin>(io: &mut BatchedIo<S>, mut left: &[u8]) {
+        while !left.is_empty() {
+            let count = std::future::poll_fn(|context| Pin::new(&mut *io).poll_write(context, left)).await;
+            left = &left[count.unwrap()..];
+        }
+    }
+
     /// Writes `pieces` with a flush after each, as HTTP/2 does, then ends.
     async fn write_pieces<S: AsyncRead + AsyncWrite + Unpin>(mut io: BatchedIo<S>, pieces: Vec<Vec<u8>>) {
         for piece in pieces {
-            let mut left = &piece[..];
-            while !left.is_empty() {
-                let count = std::future::poll_fn(|context| Pin::new(&mut io).poll_write(context, left)).await;
-                left = &left[count.unwrap()..];
-            }
+            write_to(&mut io, &piece).await;
             std::future::poll_fn(|context| Pin::new(&mut io).poll_flush(context))
                 .await
                 .unwrap();
@@ -235,9 +258,13 @@ mod tests {
         };
         let pieces: Vec<Vec<u8>> = (0..100).map(|number| vec![number; length(number)]).collect();
         let expected = pieces.concat();
-        let writing = tokio::spawn(async move { turns.drive(pin!(write_pieces(io, pieces))).await });
+        let writing = tokio::spawn(async move {
+            turns.drive(pin!(write_pieces(io, pieces))).await;
+            turns.farewell().await;
+        });
         let mut received = vec![0; expected.len()];
         far.read_exact(&mut received).await.unwrap();
+        drop(far);
         writing.await.unwrap();
         assert!(received == expected);
     }
@@ -246,10 +273,14 @@ mod tests {
     async fn a_connection_that_ends_has_sent_its_last_words() {
         let (near, mut far) = duplex(10);
         let (io, mut turns) = batched(near);
-        let sending =
-            tokio::spawn(async move { turns.drive(pin!(write_pieces(io, vec![vec![7; 100]]))).await });
+        let sending = tokio::spawn(async move {
+            turns.drive(pin!(write_pieces(io, vec![vec![7; 100]]))).await;
+            turns.farewell().await;
+        });
         let mut received = vec![0; 100];
         far.read_exact(&mut received).await.unwrap();
+        assert_eq!(far.read(&mut [0; 1]).await.unwrap(), 0, "our side is closed");
+        drop(far);
         sending.await.unwrap();
         assert_eq!(received, vec![7; 100]);
     }
@@ -288,11 +319,41 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn hearing_out_ends_when_the_peer_has_said_all() {
+    async fn a_farewell_ends_when_the_peer_has_said_all() {
         let (near, mut far) = duplex(10);
         let (_io, mut turns) = batched(near);
         let saying = tokio::spawn(async move { far.write_all(&vec![7; 100_000]).await });
-        turns.hear_out().await;
+        turns.farewell().await;
         saying.await.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_connection_ends_though_its_peer_takes_nothing() {
+        let (near, _far) = duplex(10);
+        let (io, mut turns) = batched(near);
+        turns.drive(pin!(write_pieces(io, vec![vec![7; 100]]))).await;
+    }
+
+    #[tokio::test]
+    async fn what_the_peer_said_before_it_left_is_read_after_a_failed_write() {
+        let (near, mut far) = duplex(1_000);
+        let (mut io, mut turns) = batched(near);
+        far.write_all(b"goodbye").await.unwrap();
+        drop(far);
+        let mut received = Vec::new();
+        let connection = async {
+            write_to(&mut io, &[7; 100]).await;
+            tokio::task::yield_now().await;
+            // Taken, though it cannot leave: nothing is written after a gap.
+            write_to(&mut io, &[8; 100]).await;
+            let mut piece = [0; 100];
+            let mut buffer = hyper::rt::ReadBuf::new(&mut piece);
+            std::future::poll_fn(|context| Pin::new(&mut io).poll_read(context, buffer.unfilled()))
+                .await
+                .unwrap();
+            received.extend_from_slice(buffer.filled());
+        };
+        turns.drive(pin!(connection)).await;
+        assert_eq!(received, b"goodbye");
     }
 }

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::lanes::MAX_LANES;
 use super::pack::{Compression, Packed, pack};
-use super::pool::{Lease, Pool, RequestBody};
+use super::pool::{Failure, Lease, Pool, RequestBody};
 use super::resolve::{EndpointError, GrpcEndpoint, Resolve};
 use super::{HeaderSource, Sent, answer, translate};
 use crate::grpc_timeout;
@@ -132,10 +132,7 @@ impl GrpcExporter {
     ) -> Result<Verdict, (Fate, String)> {
         let response = match lease.send(self.request(packed, deadline)).await {
             Ok(response) => response,
-            // Given back, or left behind by a connection that ended before the body could leave.
-            Err(failed) if failed.message().is_some() || failed.error().is_user() => {
-                return Err((Fate::Gone, root_cause(failed.error())));
-            }
+            Err(failed) if never_left(&failed) => return Err((Fate::Gone, root_cause(failed.error()))),
             Err(failed) => return Err((fate(failed.error()), root_cause(failed.error()))),
         };
         answer::read(response)
@@ -159,6 +156,13 @@ impl GrpcExporter {
         *request.headers_mut() = headers;
         request
     }
+}
+
+/// Given back, or left behind by a connection that ended before the body could leave. hyper reports the second
+/// as the user's error, and so it does a panic within the connection, of which nothing can be said.
+fn never_left(failed: &Failure) -> bool {
+    let error = failed.error();
+    failed.message().is_some() || error.is_user() && root_cause(error) != "user code panicked"
 }
 
 /// `REFUSED_STREAM`, and a GOAWAY that does not reach our stream, mean "not processed" by the HTTP/2

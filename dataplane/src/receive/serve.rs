@@ -25,7 +25,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, unconstrained};
 use tokio_util::sync::CancellationToken;
 
 use super::receiver::Receiver;
@@ -36,11 +36,12 @@ use crate::batched_io::batched;
 /// Per stream: the usual export (200 KiB to 1 MiB) arrives without waiting for a window update. HTTP/2's
 /// own default of 64 KiB costs throughput × 1.7.
 const STREAM_WINDOW: u32 = 1 << 20;
-/// Per connection: four whole streams, and the most that a connection can make us hold unread.
+/// Per connection: four whole streams. With the frames below, the most that a connection can make us hold unread.
 const CONNECTION_WINDOW: u32 = 4 << 20;
-/// The largest frame: a whole export comes in one, straight into the buffer that is decided on, from senders
-/// that look at our settings. Costs a third less than 16 KiB, HTTP/2's default. Go's senders stay at that.
-const FRAME: u32 = STREAM_WINDOW;
+/// The largest frame. From senders that look at our settings a usual export comes in one, straight into the
+/// buffer that is decided on: a third cheaper than HTTP/2's default of 16 KiB, at which Go's senders stay. A
+/// frame is buffered whole before windows count, and a list of headers may take six: not larger than needed.
+const FRAME: u32 = 256 << 10;
 /// Exports at a time on one connection. Agents that fan in use tens; more than this is waiting, not work.
 const CONCURRENT_STREAMS: u32 = 256;
 /// OTLP requests carry a handful of headers; a bearer token is the largest.
@@ -129,7 +130,7 @@ impl<H: Handler> Server<H> {
     /// returns when the last connection is closed.
     ///
     /// # Guarantees
-    /// Connections that are idle at `stop` are closed at once; those that are left after `drain` are dropped.
+    /// Connections that are idle at `stop` are closed as soon as their senders close them, within [`LINGER`]; those that are left after `drain` are dropped.
     /// Errors of single connections and of `accept` never end it.
     pub async fn serve(&self, listener: TcpListener, stop: CancellationToken, drain: Duration) {
         let builder = Arc::new(connection_builder());
@@ -236,7 +237,8 @@ impl<H: Handler> Connection<H> {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(FIRST_BYTE_TIMEOUT) => return,
         }
-        let old = tokio::time::sleep(self.age);
+        // A connection that is always ready may use up its task's budget; its timers must not wait for that.
+        let old = unconstrained(tokio::time::sleep(self.age));
         let receiver = Arc::clone(&self.receiver);
         let service = service_fn(move |request| {
             let receiver = Arc::clone(&receiver);
@@ -246,24 +248,24 @@ impl<H: Handler> Connection<H> {
         let mut connection = pin!(self.builder.serve_connection(io, service));
         let grace = tokio::select! {
             biased;
-            () = turns.drive(connection.as_mut()) => LINGER,
-            () = old => AGE_GRACE,
-            () = stop.cancelled() => self.drain,
+            () = turns.drive(connection.as_mut()) => None,
+            () = old => Some(AGE_GRACE),
+            () = stop.cancelled() => Some(self.drain),
         };
-        let farewell = async {
-            if !turns.has_ended() {
+        let end = async {
+            if grace.is_some() {
                 connection.as_mut().graceful_shutdown();
                 turns.drive(connection).await;
             }
             // The sender may be writing a request that arrives too late. A socket closed over it answers with a
             // reset, and he could not read any more that it was not taken.
-            let _ = tokio::time::timeout(LINGER, turns.hear_out()).await;
+            let _ = tokio::time::timeout(LINGER, turns.farewell()).await;
         };
         tokio::select! {
             biased;
-            () = farewell => {}
-            () = tokio::time::sleep(grace) => {}
-            () = after(stop.cancelled(), self.drain) => {}
+            () = end => {}
+            () = unconstrained(tokio::time::sleep(grace.unwrap_or(LINGER))) => {}
+            () = unconstrained(after(stop.cancelled(), self.drain)) => {}
         }
     }
 }

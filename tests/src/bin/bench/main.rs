@@ -48,7 +48,7 @@ fn main() -> ExitCode {
 }
 
 fn bench() -> Result<ExitCode, BenchError> {
-    let effort = if std::env::var_os("QUICK").is_some() {
+    let effort = if std::env::var_os("QUICK").is_some_and(|value| value != "0") {
         Effort::QUICK
     } else {
         Effort::FULL

@@ -25,7 +25,7 @@ const METHOD: &str = "\
 One system under test at a time, on a core of its own. Generator and sink share the other core. One connection
 in, one out, loopback, OTLP/gRPC, no compression, no TLS; a request is answered when the sink has answered.
 The generator sends frames of 16 KiB, as Go's senders do whatever a server takes; in the row `…_large_frames_…` it
-sends what the server takes: ours takes 1 MiB, the Collector 16 KiB.
+sends what the server takes: ours takes 256 KiB, the Collector 16 KiB.
 Half of the metrics are dropped: by ours because the (mock) model has judged them, by the Collector because
 its filter lists their names. Nothing is missed in a cache while it is measured.
 

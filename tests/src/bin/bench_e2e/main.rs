@@ -67,7 +67,7 @@ const QUICK: Effort = Effort {
     },
     fixed: Window {
         warm_up: Duration::from_millis(500),
-        measured: Duration::from_secs(3),
+        measured: Duration::from_secs(4),
     },
 };
 
