@@ -130,7 +130,8 @@ impl<H: Handler> Server<H> {
     /// returns when the last connection is closed.
     ///
     /// # Guarantees
-    /// Connections that are idle at `stop` are closed as soon as their senders close them, within [`LINGER`]; those that are left after `drain` are dropped.
+    /// Connections that are idle at `stop` are closed as soon as their senders close them, within a second; those
+    /// that are left after `drain` are dropped.
     /// Errors of single connections and of `accept` never end it.
     pub async fn serve(&self, listener: TcpListener, stop: CancellationToken, drain: Duration) {
         let builder = Arc::new(connection_builder());
