@@ -41,6 +41,8 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effort {
     rounds: usize,
+    /// A measurement that others disturbed is repeated until so many were made; the quietest counts.
+    tries: usize,
     /// Closed loop, at saturation.
     saturated: Window,
     /// Open loop, at a fixed rate.
@@ -49,6 +51,7 @@ pub(crate) struct Effort {
 
 const FULL: Effort = Effort {
     rounds: 5,
+    tries: 10,
     saturated: Window {
         warm_up: Duration::from_secs(2),
         measured: Duration::from_secs(6),
@@ -61,6 +64,7 @@ const FULL: Effort = Effort {
 
 const QUICK: Effort = Effort {
     rounds: 3,
+    tries: 3,
     saturated: Window {
         warm_up: Duration::from_millis(500),
         measured: Duration::from_secs(2),

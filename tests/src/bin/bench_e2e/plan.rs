@@ -86,7 +86,7 @@ pub(crate) async fn run(effort: Effort) -> Result<Report, Failure> {
         ),
         ("e2e_grpc_a_large_frames_vs_filter", &a, large_frames, None),
     ] {
-        let pair = compare([&ours, &theirs], workload, trial, effort.rounds, &sink).await?;
+        let pair = compare([&ours, &theirs], workload, trial, effort, &sink).await?;
         report.pair(PairRow {
             key,
             sides: Sides::OURS_AND_COLLECTOR,
@@ -102,7 +102,7 @@ pub(crate) async fn run(effort: Effort) -> Result<Report, Failure> {
     let deciding = System::data_plane(Output::Whole, &sink).await?;
     settle(&passing, &a, &sink).await?;
     settle(&deciding, &a, &sink).await?;
-    let pair = compare([&passing, &deciding], &a, saturated, effort.rounds, &sink).await?;
+    let pair = compare([&passing, &deciding], &a, saturated, effort, &sink).await?;
     report.pair(PairRow {
         key: "decide_overhead",
         sides: Sides::PASSING_AND_DECIDING,

@@ -2,18 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::Failure;
 use crate::load::{Measured, Trial, measure};
 use crate::sink::Sink;
 use crate::system::System;
 use crate::workload::Workload;
+use crate::{Effort, Failure};
 
 /// A system that differs from itself by more, between rounds, makes the row void.
 const MOST_SPREAD: f64 = 0.15;
 /// More than this of a core used by others disturbs a measurement: it is repeated.
 const MOST_DISTURBANCE: f64 = 0.15;
-/// A disturbed measurement is repeated until so many were made; the quietest counts.
-const TRIES: usize = 3;
 /// A void row is measured again, this often in all.
 const ATTEMPTS: usize = 3;
 /// Above this share of its core the harness may be what limits throughput and latency.
@@ -89,7 +87,7 @@ impl Pair {
     pub(crate) fn void(&self) -> Option<&'static str> {
         let others = |side: &Side| side.range(|measured| measured.others).high;
         if others(&self.first).max(others(&self.second)) > MOST_DISTURBANCE {
-            return Some("other processes used the cores");
+            return Some("other processes or the host used the cores");
         }
         (self.spread() > MOST_SPREAD).then_some("a side differed from itself")
     }
@@ -100,7 +98,7 @@ pub(crate) async fn compare(
     systems: [&System; 2],
     workload: &Arc<Workload>,
     trial: Trial,
-    rounds: usize,
+    effort: Effort,
     sink: &Sink,
 ) -> Result<Pair, Failure> {
     let mut attempt = 1;
@@ -109,9 +107,10 @@ pub(crate) async fn compare(
             first: Side::default(),
             second: Side::default(),
         };
-        for _ in 0..rounds {
+        for _ in 0..effort.rounds {
             for (side, system) in [(&mut pair.first, systems[0]), (&mut pair.second, systems[1])] {
-                side.0.push(measure_quietly(system, workload, trial, sink).await?);
+                side.0
+                    .push(measure_quietly(system, workload, trial, effort.tries, sink).await?);
             }
         }
         if pair.void().is_none() || attempt == ATTEMPTS {
@@ -125,10 +124,11 @@ async fn measure_quietly(
     system: &System,
     workload: &Arc<Workload>,
     trial: Trial,
+    tries: usize,
     sink: &Sink,
 ) -> Result<Measured, Failure> {
     let mut best = measure(system, workload, trial, sink).await?;
-    for _ in 1..TRIES {
+    for _ in 1..tries {
         if best.others <= MOST_DISTURBANCE {
             break;
         }
