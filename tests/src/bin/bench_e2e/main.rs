@@ -53,25 +53,25 @@ const FULL: Effort = Effort {
     rounds: 5,
     tries: 10,
     saturated: Window {
-        warm_up: Duration::from_secs(2),
-        measured: Duration::from_secs(6),
+        warm_up: Duration::from_secs(1),
+        measured: Duration::from_secs(4),
     },
     fixed: Window {
-        warm_up: Duration::from_secs(2),
-        measured: Duration::from_secs(10),
+        warm_up: Duration::from_secs(1),
+        measured: Duration::from_secs(6),
     },
 };
 
 const QUICK: Effort = Effort {
     rounds: 3,
-    tries: 3,
+    tries: 4,
     saturated: Window {
         warm_up: Duration::from_millis(500),
-        measured: Duration::from_secs(2),
+        measured: Duration::from_millis(1500),
     },
     fixed: Window {
         warm_up: Duration::from_millis(500),
-        measured: Duration::from_secs(4),
+        measured: Duration::from_secs(3),
     },
 };
 

@@ -8,7 +8,7 @@ use crate::system::System;
 use crate::workload::Workload;
 use crate::{Effort, Failure};
 
-/// A system that differs from itself by more, between rounds, makes the row void.
+/// A system that differs from itself by more makes the row void.
 const MOST_SPREAD: f64 = 0.15;
 /// More than this of a core used by others disturbs a measurement: it is repeated.
 const MOST_DISTURBANCE: f64 = 0.15;
@@ -43,24 +43,36 @@ impl Range {
             high: at(values.len().wrapping_sub(1)),
         }
     }
-
-    /// How far it is from agreeing with itself.
-    pub(crate) fn spread(self) -> f64 {
-        (self.high - self.low) / self.median
-    }
 }
 
-/// The rounds of one system.
+/// The rounds of one system. In each it is measured twice, with the other in between.
 #[derive(Debug, Default)]
-pub(crate) struct Side(Vec<Measured>);
+pub(crate) struct Side(Vec<[Measured; 2]>);
 
 impl Side {
     pub(crate) fn range(&self, of: impl Fn(&Measured) -> f64) -> Range {
-        Range::of(self.0.iter().map(of))
+        Range::of(self.0.iter().flatten().map(of))
     }
 
     pub(crate) fn nanos(&self) -> Range {
-        self.range(|measured| measured.nanos_per_point)
+        Range::of(self.each_nanos())
+    }
+
+    fn each_nanos(&self) -> impl Iterator<Item = f64> {
+        let nanos = |measured: &Measured| measured.nanos_per_point;
+        self.0
+            .iter()
+            .map(move |[first, second]| f64::midpoint(nanos(first), nanos(second)))
+    }
+
+    /// How far it is from agreeing with itself: the median difference within a round. A host that gets slower
+    /// from round to round does not count, for it does so for both sides.
+    fn spread(&self) -> f64 {
+        let differences = self.0.iter().map(|[first, second]| {
+            let (first, second) = (first.nanos_per_point, second.nanos_per_point);
+            (first - second).abs() / f64::midpoint(first, second)
+        });
+        Range::of(differences).median
     }
 }
 
@@ -74,13 +86,13 @@ pub(crate) struct Pair {
 impl Pair {
     /// `second / first` of each round.
     pub(crate) fn ratio(&self) -> Range {
-        let rounds = self.first.0.iter().zip(&self.second.0);
-        Range::of(rounds.map(|(first, second)| second.nanos_per_point / first.nanos_per_point))
+        let rounds = self.first.each_nanos().zip(self.second.each_nanos());
+        Range::of(rounds.map(|(first, second)| second / first))
     }
 
     /// The larger difference of a side to itself.
     pub(crate) fn spread(&self) -> f64 {
-        self.first.nanos().spread().max(self.second.nanos().spread())
+        self.first.spread().max(self.second.spread())
     }
 
     /// Why it must not be shown, if so.
@@ -108,9 +120,14 @@ pub(crate) async fn compare(
             second: Side::default(),
         };
         for _ in 0..effort.rounds {
-            for (side, system) in [(&mut pair.first, systems[0]), (&mut pair.second, systems[1])] {
-                side.0
-                    .push(measure_quietly(system, workload, trial, effort.tries, sink).await?);
+            let [a, b] = systems;
+            let mut measured = Vec::with_capacity(4);
+            for system in [a, b, a, b] {
+                measured.push(measure_quietly(system, workload, trial, effort.tries, sink).await?);
+            }
+            if let [a1, b1, a2, b2] = measured[..] {
+                pair.first.0.push([a1, a2]);
+                pair.second.0.push([b1, b2]);
             }
         }
         if pair.void().is_none() || attempt == ATTEMPTS {
