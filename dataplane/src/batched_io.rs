@@ -19,17 +19,21 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
 use tokio_util::io::poll_read_buf;
 
 /// Bytes asked of the socket at once, unless the connection asks for more itself.
 const READ_AHEAD: usize = 64 << 10;
 /// The outbox goes out before it would hold more. Larger buffers were measured and gain nothing.
 const OUTBOX: usize = 64 << 10;
+/// How long an end waits for the peer to take the last words and to close its side: a round trip or two.
+pub(crate) const LINGER: Duration = Duration::from_secs(1);
 
 /// What the connection and its turns share. Both run in one task: the lock is never contended.
 struct Shared<S> {
@@ -68,26 +72,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Turns<S> {
     pub(crate) async fn drive<F: Future>(&mut self, mut connection: Pin<&mut F>) {
         std::future::poll_fn(|context| {
             // How a connection ends concerns only its peer, who knows.
-            let ended = connection.as_mut().poll(context).is_ready();
-            let sent = lock(&self.0).send(context);
-            if ended {
-                return Poll::Ready(());
-            }
-            if let Poll::Ready(Err(_)) = sent {
-                // It finds the failure when it reads.
-                context.waker().wake_by_ref();
-            }
-            Poll::Pending
+            let ended = connection.as_mut().poll(context).map(drop);
+            let _ = lock(&self.0).send(context);
+            ended
         })
         .await;
     }
 
     /// After the end: sends what is left, closes our side, and reads, to throw away, until the peer has closed
-    /// its own. To be bounded by the caller.
+    /// its own, for [`LINGER`] at the most.
     pub(crate) async fn farewell(&mut self) {
-        std::future::poll_fn(|context| {
+        let farewell = std::future::poll_fn(|context| {
             let shared = &mut *lock(&self.0);
-            let _ = ready!(shared.send(context));
+            ready!(shared.send(context));
             let _ = ready!(Pin::new(&mut shared.socket).poll_shutdown(context));
             loop {
                 shared.read_ahead.clear();
@@ -95,8 +92,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Turns<S> {
                     return Poll::Ready(());
                 }
             }
-        })
-        .await;
+        });
+        let _ = timeout(LINGER, farewell).await;
     }
 }
 
@@ -122,24 +119,25 @@ impl<S: AsyncRead + Unpin> Shared<S> {
 }
 
 impl<S: AsyncWrite + Unpin> Shared<S> {
-    /// Writes the outbox to the socket as far as it takes it. Fails once.
-    fn send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    /// Writes the outbox to the socket as far as it takes it.
+    fn send(&mut self, context: &mut Context<'_>) -> Poll<()> {
         while self.written < self.outbox.len() {
             let taken = Pin::new(&mut self.socket).poll_write(context, &self.outbox[self.written..]);
             match ready!(taken) {
-                Ok(0) => return Poll::Ready(Err(self.fail(io::ErrorKind::WriteZero.into()))),
+                Ok(0) => self.fail(io::ErrorKind::WriteZero, context),
                 Ok(count) => self.written += count,
-                Err(error) => return Poll::Ready(Err(self.fail(error))),
+                Err(error) => self.fail(error.kind(), context),
             }
         }
         self.empty();
-        Poll::Ready(Ok(()))
+        Poll::Ready(())
     }
 
-    fn fail(&mut self, error: io::Error) -> io::Error {
-        self.failed = Some(error.kind());
+    /// Nothing leaves any more. The connection is woken, for it finds that out when it reads.
+    fn fail(&mut self, kind: io::ErrorKind, context: &Context<'_>) {
+        self.failed = Some(kind);
         self.empty();
-        error
+        context.waker().wake_by_ref();
     }
 
     fn empty(&mut self) {
@@ -151,14 +149,17 @@ impl<S: AsyncWrite + Unpin> Shared<S> {
     fn take(&mut self, context: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
         let length: usize = slices.iter().map(|slice| slice.len()).sum();
         if self.outbox.len() + length > OUTBOX {
-            // A failure is found below.
-            let _ = ready!(self.send(context));
+            ready!(self.send(context));
         }
         if self.failed.is_some() {
             return Poll::Ready(Ok(length));
         }
         if length > OUTBOX {
-            return Pin::new(&mut self.socket).poll_write_vectored(context, slices);
+            let taken = ready!(Pin::new(&mut self.socket).poll_write_vectored(context, slices));
+            return Poll::Ready(taken.or_else(|error| {
+                self.fail(error.kind(), context);
+                Ok(length)
+            }));
         }
         let needed = self.outbox.len() + length;
         if needed > self.outbox.capacity() {
@@ -210,7 +211,7 @@ impl<S: AsyncWrite + Unpin> Write for BatchedIo<S> {
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let shared = &mut *lock(&self.0);
-        let _ = ready!(shared.send(context));
+        ready!(shared.send(context));
         Pin::new(&mut shared.socket).poll_shutdown(context)
     }
 }
@@ -336,24 +337,26 @@ mod tests {
 
     #[tokio::test]
     async fn what_the_peer_said_before_it_left_is_read_after_a_failed_write() {
-        let (near, mut far) = duplex(1_000);
-        let (mut io, mut turns) = batched(near);
-        far.write_all(b"goodbye").await.unwrap();
-        drop(far);
-        let mut received = Vec::new();
-        let connection = async {
-            write_to(&mut io, &[7; 100]).await;
-            tokio::task::yield_now().await;
-            // Taken, though it cannot leave: nothing is written after a gap.
-            write_to(&mut io, &[8; 100]).await;
-            let mut piece = [0; 100];
-            let mut buffer = hyper::rt::ReadBuf::new(&mut piece);
-            std::future::poll_fn(|context| Pin::new(&mut io).poll_read(context, buffer.unfilled()))
-                .await
-                .unwrap();
-            received.extend_from_slice(buffer.filled());
-        };
-        turns.drive(pin!(connection)).await;
-        assert_eq!(received, b"goodbye");
+        for length in [100, OUTBOX + 1] {
+            let (near, mut far) = duplex(1_000);
+            let (mut io, mut turns) = batched(near);
+            far.write_all(b"goodbye").await.unwrap();
+            drop(far);
+            let mut received = Vec::new();
+            let connection = async {
+                write_to(&mut io, &vec![7; length]).await;
+                tokio::task::yield_now().await;
+                // Taken, though it cannot leave: nothing is written after a gap.
+                write_to(&mut io, &vec![8; length]).await;
+                let mut piece = [0; 100];
+                let mut buffer = hyper::rt::ReadBuf::new(&mut piece);
+                std::future::poll_fn(|context| Pin::new(&mut io).poll_read(context, buffer.unfilled()))
+                    .await
+                    .unwrap();
+                received.extend_from_slice(buffer.filled());
+            };
+            turns.drive(pin!(connection)).await;
+            assert_eq!(received, b"goodbye", "after {length} bytes");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! What tests, the demo and benchmarks put around the data plane: a mock of Jev ([`mock_jev`]), an OTLP
 //! backend that counts ([`sink`]), OTLP clients and generated metrics ([`source`]), and the data plane as a
-//! child process ([`process`]).
+//! child process ([`process`]). And what benchmarks share ([`benchmark`]).
 //!
 //! ```text
 //! source ──OTLP──▶ process (data plane) ──OTLP──▶ sink
@@ -10,6 +10,7 @@
 //! Invariants: everything listens on 127.0.0.1 at a free port; nothing here knows the data
 //! plane's code, only its protocols and its settings file; what is scripted happens exactly once per entry.
 
+pub mod benchmark;
 mod http_client;
 mod listener;
 pub mod mock_jev;

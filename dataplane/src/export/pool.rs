@@ -35,8 +35,6 @@ const WINDOW: u32 = 1 << 20;
 /// Pings find a downstream that vanished; only sent while calls are open, as gRPC servers ask.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
 const PING_TIMEOUT: Duration = Duration::from_secs(5);
-/// The end of a connection waits so long for downstream to take the last words and to close its side.
-const FAREWELL_TIMEOUT: Duration = Duration::from_secs(1);
 /// Names are resolved within this time or not at all.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -237,7 +235,7 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for InTurns {
             };
             // Gone before the farewell: requests and senders learn of the end when it is dropped.
             turns.drive(Box::pin(part).as_mut()).await;
-            let _ = timeout(FAREWELL_TIMEOUT, turns.farewell()).await;
+            turns.farewell().await;
         });
     }
 }

@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 use super::receiver::Receiver;
 use super::stats::{OpenConnection, Stats};
 use super::{Handler, SizeLimits};
-use crate::batched_io::batched;
+use crate::batched_io::{LINGER, batched};
 
 /// Per stream: the usual export (200 KiB to 1 MiB) arrives without waiting for a window update. HTTP/2's
 /// own default of 64 KiB costs throughput × 1.7.
@@ -56,8 +56,6 @@ const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
 /// After its age a connection may finish what it has, for this long: above the longest export.
 const AGE_GRACE: Duration = Duration::from_secs(10);
-/// And then its sender may close it, for this long: a round trip or two.
-const LINGER: Duration = Duration::from_secs(1);
 /// Out of file descriptors or memory: no use in asking the kernel at once again.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -260,7 +258,7 @@ impl<H: Handler> Connection<H> {
             }
             // The sender may be writing a request that arrives too late. A socket closed over it answers with a
             // reset, and he could not read any more that it was not taken.
-            let _ = tokio::time::timeout(LINGER, turns.farewell()).await;
+            turns.farewell().await;
         };
         tokio::select! {
             biased;

@@ -23,6 +23,8 @@ mod workload;
 
 use std::process::ExitCode;
 
+use jevmetrics_testkit::benchmark::is_quick;
+
 use crate::error::BenchError;
 use crate::report::Report;
 use crate::rounds::Effort;
@@ -48,11 +50,7 @@ fn main() -> ExitCode {
 }
 
 fn bench() -> Result<ExitCode, BenchError> {
-    let effort = if std::env::var_os("QUICK").is_some_and(|value| value != "0") {
-        Effort::QUICK
-    } else {
-        Effort::FULL
-    };
+    let effort = if is_quick() { Effort::QUICK } else { Effort::FULL };
     let mut report = Report::new(effort);
     versus_prost::row_a(effort, &mut report)?;
     versus_prost::row_b(effort, &mut report)?;

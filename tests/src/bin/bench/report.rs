@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use std::path::PathBuf;
+
+use jevmetrics_testkit::benchmark::{MOST_SPREAD, Paired, Range, summary_path};
 
 use crate::error::BenchError;
-use crate::rounds::{Effort, MOST_SPREAD, Paired, Range};
+use crate::rounds::Effort;
 use crate::workload::Workload;
 
 /// What a value must keep to.
@@ -97,14 +98,10 @@ impl Report {
     /// Writes `bench/summary.json` in cargo's target directory, anew: nothing of an earlier run may look like
     /// a result of this one. What else is measured comes after this program and adds its own keys.
     pub(crate) fn write_summary(&self) -> Result<(), BenchError> {
-        let target = std::env::var_os("CARGO_TARGET_DIR").filter(|target| !target.is_empty());
-        let target = target.map_or_else(
-            || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target"),
-            PathBuf::from,
-        );
-        let folder = target.join("bench");
-        let path = folder.join("summary.json");
-        let written = std::fs::create_dir_all(&folder)
+        let path = summary_path();
+        let written = path
+            .parent()
+            .map_or(Ok(()), std::fs::create_dir_all)
             .and_then(|()| Ok(serde_json::to_vec_pretty(&self.values)?))
             .and_then(|json| std::fs::write(&path, json));
         written.map_err(|source| BenchError::File {

@@ -1,11 +1,11 @@
-//! Two sides, timed in turns: in every round first, second, first, second.
+//! Two sides, timed in turns.
 //!
-//! Each side is thus also measured against itself: what two measurements of one side in one round differ is
-//! the noise in which a difference between the sides must be seen. Time is this thread's time on a core: what
-//! else the machine does disturbs caches and clock rates, but is not counted.
+//! Time is this thread's time on a core: what else the machine does disturbs caches and clock rates, but is
+//! not counted.
 
 use std::time::{Duration, Instant};
 
+use jevmetrics_testkit::benchmark::{ATTEMPTS, MOST_SPREAD, Paired, Range};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::error::BenchError;
@@ -27,41 +27,6 @@ impl Effort {
         rounds: 7,
         slot: Duration::from_millis(40),
     };
-}
-
-/// A spread above this makes a measurement void.
-pub(crate) const MOST_SPREAD: f64 = 0.15;
-const ATTEMPTS: usize = 3;
-
-/// The middle and the ends of some measurements.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Range {
-    pub(crate) median: f64,
-    pub(crate) low: f64,
-    pub(crate) high: f64,
-}
-
-impl Range {
-    fn of(mut values: Vec<f64>) -> Self {
-        values.sort_unstable_by(f64::total_cmp);
-        let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
-        Self {
-            median: at(values.len() / 2),
-            low: at(0),
-            high: at(values.len().saturating_sub(1)),
-        }
-    }
-}
-
-/// What both sides took, in nanoseconds a pass.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Paired {
-    pub(crate) first: Range,
-    pub(crate) second: Range,
-    /// Second ÷ first, round by round.
-    pub(crate) ratio: Range,
-    /// Median relative difference of one side to itself within a round; of the side where it is larger.
-    pub(crate) spread: f64,
 }
 
 /// Times two sides against each other. `None` if they were too restless three times.
@@ -107,26 +72,7 @@ fn measure(
         firsts.push(of_first);
         seconds.push(of_second);
     }
-    let mean = |[one, two]: &[f64; 2]| f64::midpoint(*one, *two);
-    let itself = |sides: &[[f64; 2]]| {
-        Range::of(
-            sides
-                .iter()
-                .map(|[one, two]| (one - two).abs() / one.min(*two))
-                .collect(),
-        )
-        .median
-    };
-    let ratios = firsts
-        .iter()
-        .zip(&seconds)
-        .map(|(first, second)| mean(second) / mean(first));
-    Ok(Paired {
-        first: Range::of(firsts.iter().map(mean).collect()),
-        second: Range::of(seconds.iter().map(mean).collect()),
-        ratio: Range::of(ratios.collect()),
-        spread: itself(&firsts).max(itself(&seconds)),
-    })
+    Ok(Paired::of(&firsts, &seconds))
 }
 
 /// Runs for the length of a slot, which also warms caches and branch predictors.

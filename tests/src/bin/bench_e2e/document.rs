@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use jevmetrics_testkit::benchmark::Range;
+
 use crate::load::Load;
 use crate::plan::{FIXED_RATE, IN_FLIGHT};
 use crate::report::{PairRow, Report, percent, read_summary};
-use crate::rounds::Range;
 use crate::{Failure, machine};
 
 const HEAD: &str = "\
@@ -121,11 +122,11 @@ fn verdicts(text: &mut String, report: &Report) -> Result<(), Failure> {
     )?;
     for row in &report.pairs {
         let (key, must, verdict) = (row.key, row.must(), row.verdict());
-        let aa = percent(row.pair.spread());
+        let aa = percent(row.pair.nanos().spread);
         if row.pair.void().is_some() {
             writeln!(text, "| `{key}` | – | – | {aa} | {must} | {verdict} |")?;
         } else {
-            let Range { median, low, high } = row.pair.ratio();
+            let Range { median, low, high } = row.pair.nanos().ratio;
             writeln!(
                 text,
                 "| `{key}` | **{median:.2}** | {low:.2}–{high:.2} | {aa} | {must} | {verdict} |"
@@ -156,8 +157,7 @@ fn sides(text: &mut String, report: &Report) -> Result<(), Failure> {
          |---|---|---|---|---|---|---|---|---|---|"
     )?;
     for row in &report.pairs {
-        for (name, side) in row.named() {
-            let nanos = side.nanos();
+        for (name, side, nanos) in row.named() {
             let is_void = PairRow::is_harness_bound(side);
             let shown = |value: f64, digits: usize| {
                 if is_void {

@@ -28,6 +28,8 @@ mod workload;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use jevmetrics_testkit::benchmark::is_quick;
+
 use crate::load::Window;
 
 /// Any failure ends the benchmark; its text is all that matters.
@@ -93,7 +95,7 @@ fn run(arguments: &[&str]) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let is_quick = std::env::var_os("QUICK").is_some_and(|value| value != "0");
+    let is_quick = is_quick();
     match *arguments {
         [] => {
             let report = runtime.block_on(plan::run(if is_quick { QUICK } else { FULL }))?;

@@ -1,10 +1,11 @@
 //! What was measured: the table for people, `summary.json` for programs.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+
+use jevmetrics_testkit::benchmark::{Range, summary_path};
 
 use crate::load::Load;
-use crate::rounds::{HARNESS_LIMIT, Pair, Range, Side};
+use crate::rounds::{HARNESS_LIMIT, Pair, Side};
 use crate::workload::Workload;
 use crate::{Effort, Failure};
 
@@ -84,11 +85,12 @@ pub(crate) struct PairRow {
 }
 
 impl PairRow {
-    /// Both sides with their names.
-    pub(crate) fn named(&self) -> [(&'static str, &Side); 2] {
+    /// Both sides: name, measurements, CPU time for each data point.
+    pub(crate) fn named(&self) -> [(&'static str, &Side, Range); 2] {
+        let nanos = self.pair.nanos();
         [
-            (self.sides.first, &self.pair.first),
-            (self.sides.second, &self.pair.second),
+            (self.sides.first, &self.pair.first, nanos.first),
+            (self.sides.second, &self.pair.second, nanos.second),
         ]
     }
 
@@ -96,7 +98,9 @@ impl PairRow {
         if let Some(why) = self.pair.void() {
             return format!("not shown: {why}, three times");
         }
-        let verdict = self.bound.map(|bound| bound.verdict(self.pair.ratio().median));
+        let verdict = self
+            .bound
+            .map(|bound| bound.verdict(self.pair.nanos().ratio.median));
         verdict.unwrap_or("for information").to_owned()
     }
 
@@ -168,16 +172,15 @@ impl Report {
     }
 
     pub(crate) fn pair(&mut self, row: PairRow) {
-        let Range { median, low, high } = row.pair.ratio();
+        let Range { median, low, high } = row.pair.nanos().ratio;
         println!(
             "{:<34} {median:>8.2} × [{low:.2}..{high:.2}]  a/a {}  {}: {}",
             row.key,
-            percent(row.pair.spread()),
+            percent(row.pair.nanos().spread),
             row.must(),
             row.verdict()
         );
-        for (name, side) in row.named() {
-            let nanos = side.nanos();
+        for (name, side, nanos) in row.named() {
             let of = |value: fn(&crate::load::Measured) -> f64| side.range(value).median;
             let bound = if PairRow::is_harness_bound(side) {
                 " (harness-bound: void but for CPU)"
@@ -211,8 +214,8 @@ impl Report {
             .collect();
         for row in &self.pairs {
             let stem = row.key.trim_end_matches("_vs_filter");
-            for (name, side) in row.named() {
-                flat.insert(format!("{stem}_{name}_ns_per_point"), side.nanos().median);
+            for (name, side, nanos) in row.named() {
+                flat.insert(format!("{stem}_{name}_ns_per_point"), nanos.median);
                 flat.insert(
                     format!("{stem}_{name}_rss_mib"),
                     side.range(|m| m.resident_mib).median,
@@ -226,7 +229,7 @@ impl Report {
                 }
             }
             if row.pair.void().is_none() {
-                flat.insert(row.key.to_owned(), row.pair.ratio().median);
+                flat.insert(row.key.to_owned(), row.pair.nanos().ratio.median);
             }
         }
         flat
@@ -235,17 +238,6 @@ impl Report {
 
 pub(crate) fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
-}
-
-/// Where the in-process benchmark writes too.
-fn summary_path() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").filter(|target| !target.is_empty());
-    target
-        .map_or_else(
-            || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target"),
-            PathBuf::from,
-        )
-        .join("bench/summary.json")
 }
 
 /// The summary as it is; empty if there is none.
