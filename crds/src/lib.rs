@@ -1,10 +1,13 @@
-//! What operator and data plane must agree on: the settings file and the live object.
+//! What operator and data plane must agree on: the settings file, the live object, and how a pod is asked about
+//! itself.
 //!
-//! Both are YAML documents. Each is read into a type that cannot hold an invalid value; what is wrong
+//! The first two are YAML documents. Each is read into a type that cannot hold an invalid value; what is wrong
 //! with a document is said for all its fields at once, and never with text from the document.
 
 mod document;
 pub mod live;
+pub mod member;
+pub mod peer;
 pub mod settings;
 
 pub use document::{MAX_DOCUMENT_BYTES, SettingsError, Violation};

@@ -1,6 +1,6 @@
 //! The live object: what acts within seconds and changes no answer.
 //!
-//! A YAML document with the key `policy`. Thresholds and lists leave here in the form in which they
+//! A file with the key `policy`, or a `ConfigMap` whose `data.policy` is the text below that key. Thresholds and lists leave here in the form in which they
 //! are compared: sorted, without duplicates.
 
 use crate::document::{self, Fields, Read, SettingsError};
@@ -36,6 +36,11 @@ impl LivePolicy {
     /// Reads a live object; the error names every field that breaks its rule.
     pub fn from_yaml(yaml: &str) -> Result<Self, SettingsError> {
         document::read(yaml, |object| object.section("policy", Self::read))
+    }
+
+    /// Reads the text of `data.policy` of a live `ConfigMap`; errors name its fields as those of a live file.
+    pub fn from_policy_yaml(yaml: &str) -> Result<Self, SettingsError> {
+        document::read_below("policy", yaml, Self::read)
     }
 
     fn read(policy: &mut Fields<'_>) -> Read<Self> {

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jevmetrics_api::MAX_DOCUMENT_BYTES;
-use jevmetrics_api::settings::{self, DataPlaneSettings};
+use jevmetrics_api::settings::{self, DataPlaneSettings, LiveSource};
 use jevmetrics_otlp::Keys;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
@@ -175,7 +175,10 @@ async fn serve(settings: &DataPlaneSettings, member: Member) -> Result<(), Start
     }
     let exporter = setup::exporter(settings.export(), headers, exported.clone())?;
 
-    let live = LiveFile::open(settings.live_file().to_owned());
+    let LiveSource::File(path) = settings.live() else {
+        return Err(StartError::LiveObject);
+    };
+    let live = LiveFile::open(path.clone());
     let policies = live.subscribe();
     background.spawn(live.follow(stop_background.clone()));
     // Before the first request, or that one would find no policy.

@@ -35,6 +35,9 @@ pub enum StartError {
     /// A header of exports cannot be used.
     #[error(transparent)]
     Header(#[from] HeaderError),
+    /// Not read yet.
+    #[error("live.object: not supported yet")]
+    LiveObject,
     /// Exports cannot be set up.
     #[error("export.endpoint: {0}")]
     Export(String),

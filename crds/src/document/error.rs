@@ -42,6 +42,26 @@ pub enum SettingsError {
     Invalid(Vec<Violation>),
 }
 
+impl SettingsError {
+    /// The error of a text that stands at `path` of a larger document; empty for the whole document.
+    pub(super) fn below(self, path: &str) -> Self {
+        match self {
+            Self::NotPlain { path: inner, line } if !path.is_empty() => Self::NotPlain {
+                path: match inner.as_str() {
+                    WHOLE => path.to_owned(),
+                    inner if inner.starts_with('[') => format!("{path}{inner}"),
+                    inner => format!("{path}.{inner}"),
+                },
+                line,
+            },
+            other => other,
+        }
+    }
+}
+
+/// How the top level of a document is named.
+pub(super) const WHOLE: &str = "document";
+
 /// One field that breaks its rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
@@ -96,7 +116,7 @@ pub(crate) struct Problems(RefCell<Vec<Violation>>);
 impl Problems {
     /// Notes that the field at `path` breaks `rule`.
     pub(crate) fn refuse(&self, path: &str, rule: impl Into<String>) -> Refused {
-        let path = if path.is_empty() { "document" } else { path };
+        let path = if path.is_empty() { WHOLE } else { path };
         self.0.borrow_mut().push(Violation {
             path: path.to_owned(),
             rule: rule.into(),

@@ -215,6 +215,18 @@ impl<'p> Fields<'p> {
         })
     }
 
+    /// The mapping `name`; `None` if it is absent.
+    pub(crate) fn optional_section<T>(
+        &mut self,
+        name: &'static str,
+        reader: impl FnOnce(&mut Self) -> Read<T>,
+    ) -> Read<Option<T>> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(node) => Self::read(self.path_of(name), node, self.problems, reader).map(Some),
+        }
+    }
+
     /// The mapping `name`; if it is absent, `reader` sees one without fields.
     pub(crate) fn section<T>(
         &mut self,

@@ -21,9 +21,18 @@ pub(crate) fn read<T>(
     yaml: &str,
     reader: impl FnOnce(&mut Fields<'_>) -> Read<T>,
 ) -> Result<T, SettingsError> {
-    let node = tree::parse(yaml)?;
+    read_below("", yaml, reader)
+}
+
+/// As [`read`], for the text of a mapping that stands at `path` of a larger document: errors name it so.
+pub(crate) fn read_below<T>(
+    path: &str,
+    yaml: &str,
+    reader: impl FnOnce(&mut Fields<'_>) -> Read<T>,
+) -> Result<T, SettingsError> {
+    let node = tree::parse(yaml).map_err(|error| error.below(path))?;
     let problems = Problems::default();
-    let read = Fields::read(String::new(), node, &problems, reader);
+    let read = Fields::read(path.to_owned(), node, &problems, reader);
     problems.conclude(read)
 }
 

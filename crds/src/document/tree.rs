@@ -11,7 +11,7 @@ use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, V
 
 use serde_path_to_error::Segment;
 
-use super::error::shown_name;
+use super::error::{WHOLE, shown_name};
 use super::{MAX_DOCUMENT_BYTES, SettingsError};
 
 /// The longest lists of the live object hold 11,000 names.
@@ -79,7 +79,7 @@ fn shown_path(path: &serde_path_to_error::Path) -> String {
         shown += &segment;
     }
     match shown.strip_prefix('.').unwrap_or(&shown) {
-        "" => "document".to_owned(),
+        "" => WHOLE.to_owned(),
         path => path.to_owned(),
     }
 }

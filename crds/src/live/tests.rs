@@ -60,6 +60,31 @@ fn the_reference_page_shows_every_field_at_its_default() {
 }
 
 #[test]
+fn the_text_of_an_object_is_what_stands_below_policy_in_a_file() {
+    let text = "schema: 1\nmode: Reduce\nretention: {keepThresholdPercent: 60}\n";
+    let file = "policy:\n  schema: 1\n  mode: Reduce\n  retention: {keepThresholdPercent: 60}\n";
+    assert_eq!(LivePolicy::from_policy_yaml(text).unwrap(), policy(file));
+    for (text, message) in [
+        ("", "policy.schema: must be given"),
+        ("schema: 2", "policy.schema: must be 1, is 2"),
+        ("[hunter2]", "policy: must be a mapping of fields"),
+        (
+            "schema: 1\nretention: {x: 1}",
+            "policy.retention.x: is not known here",
+        ),
+        ("!x {schema: 1}", "policy (line "),
+        ("schema: !x 1", "policy.schema (line "),
+        ("- !x 1", "policy[0] (line "),
+        ("policy: {schema: 1}", "policy.schema: must be given"),
+        ("schema: [", "not readable as YAML"),
+    ] {
+        let error = LivePolicy::from_policy_yaml(text).expect_err(text).to_string();
+        assert!(error.starts_with(message), "{text}: {error}");
+        assert!(!error.contains("hunter2"), "{error}");
+    }
+}
+
+#[test]
 fn an_empty_list_protects_nothing() {
     let read = policy(&with("protectedMetrics: [], protectedPrefixes: []"));
     assert!(read.protected_metrics().is_empty() && read.protected_prefixes().is_empty());

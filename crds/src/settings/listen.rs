@@ -12,6 +12,7 @@ const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 pub struct Listen {
     grpc: SocketAddr,
     http: SocketAddr,
+    peer: SocketAddr,
     metrics: SocketAddr,
     admin: SocketAddr,
 }
@@ -20,11 +21,13 @@ impl Listen {
     pub(crate) fn read(fields: &mut Fields<'_>) -> Read<Self> {
         let grpc = address(fields, "grpc", SocketAddr::new(ANY, 4317));
         let http = address(fields, "http", SocketAddr::new(ANY, 4318));
+        let peer = address(fields, "peer", SocketAddr::new(ANY, crate::peer::PORT));
         let metrics = address(fields, "metrics", SocketAddr::new(ANY, 9464));
         let admin = address(fields, "admin", SocketAddr::new(LOOPBACK, 9465));
         let named = [
             ("grpc", grpc?),
             ("http", http?),
+            ("peer", peer?),
             ("metrics", metrics?),
             ("admin", admin?),
         ];
@@ -34,10 +37,11 @@ impl Listen {
                 return Err(fields.refuse(name, taken));
             }
         }
-        let [grpc, http, metrics, admin] = named.map(|(_, address)| address);
+        let [grpc, http, peer, metrics, admin] = named.map(|(_, address)| address);
         Ok(Self {
             grpc,
             http,
+            peer,
             metrics,
             admin,
         })
@@ -51,6 +55,11 @@ impl Listen {
     /// OTLP over HTTP.
     pub fn http(&self) -> SocketAddr {
         self.http
+    }
+
+    /// The service for other pods and the operator.
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
     }
 
     /// Own metrics and probes.

@@ -7,16 +7,20 @@ mod export;
 mod inference;
 mod ingest;
 mod listen;
+mod live_source;
+mod peer;
 mod secret;
+mod tls;
 mod url;
-
-use std::path::{Path, PathBuf};
 
 pub use self::export::{Compression, Endpoint, Export, ExportHeader, Protocol};
 pub use self::inference::{Identity, Inference};
 pub use self::ingest::Ingest;
 pub use self::listen::Listen;
+pub use self::live_source::{LiveObject, LiveSource};
+pub use self::peer::Peer;
 pub use self::secret::SecretSource;
+pub use self::tls::{KeyPair, PeerTls};
 use crate::document::{self, Fields, Read, SettingsError};
 
 /// The only schema number there is.
@@ -27,7 +31,8 @@ pub(crate) const SCHEMA: u32 = 1;
 pub struct DataPlaneSettings {
     revision: String,
     listen: Listen,
-    live_file: PathBuf,
+    live: LiveSource,
+    peer: Peer,
     ingest: Ingest,
     export: Export,
     inference: Inference,
@@ -40,10 +45,8 @@ impl DataPlaneSettings {
             let schema = fields.required_integer("schema", SCHEMA..=SCHEMA);
             let revision = read_revision(fields);
             let listen = fields.section("listen", Listen::read);
-            let live_file = fields.section("live", |live| {
-                let path = live.required_text("file")?;
-                secret::absolute(&path).map_err(|rule| live.refuse("file", rule))
-            });
+            let live = fields.section("live", LiveSource::read);
+            let peer = fields.section("peer", Peer::read);
             let ingest = fields.section("ingest", Ingest::read);
             let export = fields.section("export", Export::read);
             let inference = fields.section("inference", Inference::read);
@@ -51,7 +54,8 @@ impl DataPlaneSettings {
             Ok(Self {
                 revision: revision?,
                 listen: listen?,
-                live_file: live_file?,
+                live: live?,
+                peer: peer?,
                 ingest: ingest?,
                 export: export?,
                 inference: inference?,
@@ -69,9 +73,14 @@ impl DataPlaneSettings {
         &self.listen
     }
 
-    /// The file that holds the live object, an absolute path.
-    pub fn live_file(&self) -> &Path {
-        &self.live_file
+    /// Where the live object is found.
+    pub fn live(&self) -> &LiveSource {
+        &self.live
+    }
+
+    /// How other pods and the operator are spoken with.
+    pub fn peer(&self) -> &Peer {
+        &self.peer
     }
 
     /// Limits on what is received.
@@ -104,6 +113,13 @@ fn read_revision(fields: &mut Fields<'_>) -> Read<String> {
     }
     let rule = "must have 1 to 63 characters of A-Z a-z 0-9 . _ - and begin and end with a letter or digit";
     Err(fields.refuse("revision", rule))
+}
+
+/// Names the content of a settings file: the first 16 hex digits of BLAKE3 over its text.
+pub fn settings_digest(text: &str) -> String {
+    let mut digest = blake3::hash(text.as_bytes()).to_hex().to_string();
+    digest.truncate(16);
+    digest
 }
 
 #[cfg(test)]

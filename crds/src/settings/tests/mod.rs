@@ -7,6 +7,7 @@ use super::*;
 
 mod addresses;
 mod secrets;
+mod tls;
 
 const MINIMAL: &str = "schema: 1\nlive: {file: /live.yaml}\nexport: {endpoint: \"http://sink:4317\"}\n";
 
@@ -51,7 +52,12 @@ fn minimal_settings_have_the_defaults() {
         read.listen().admin(),
         "127.0.0.1:9465".parse::<SocketAddr>().unwrap()
     );
-    assert_eq!(read.live_file(), Path::new("/live.yaml"));
+    assert_eq!(
+        read.listen().peer(),
+        "0.0.0.0:4319".parse::<SocketAddr>().unwrap()
+    );
+    assert_eq!(read.peer().tls(), None);
+    assert_eq!(read.live(), &LiveSource::File("/live.yaml".into()));
     assert_eq!(read.ingest().max_request_bytes(), 16_777_216);
     assert_eq!(read.ingest().max_unpacked_bytes(), 33_554_432);
     assert_eq!(read.ingest().max_connections(), 128);
@@ -102,6 +108,7 @@ fn the_reference_page_shows_every_field_at_its_default() {
         "grpc",
         "http",
         "metrics",
+        "peer",
         "admin",
         "live",
         "ingest",
@@ -153,7 +160,7 @@ fn absent_null_and_empty_sections_mean_their_defaults() {
 fn an_empty_document_names_all_that_is_required() {
     assert_eq!(
         refusal(""),
-        "schema: must be given; live.file: must be given; export.endpoint: must be given"
+        "schema: must be given; live.file: must be given, or else live.object; export.endpoint: must be given"
     );
 }
 
@@ -396,4 +403,57 @@ fn a_model_is_a_short_name() {
         let yaml = with("inference", &format!("model: \"{model}\""));
         assert_eq!(DataPlaneSettings::from_yaml(&yaml).is_ok(), accepted, "{model}");
     }
+}
+
+#[test]
+fn the_live_object_is_a_file_or_a_config_map() {
+    let live = |fields: &str| MINIMAL.replace("file: /live.yaml", fields);
+    let LiveSource::Object(object) = settings(&live("object: {namespace: shop, name: a.b-live}"))
+        .live()
+        .clone()
+    else {
+        panic!("not an object");
+    };
+    assert_eq!((object.namespace(), object.name()), ("shop", "a.b-live"));
+    assert_eq!(object.to_string(), "live object shop/a.b-live");
+    for (fields, message) in [
+        ("", "live.file: must be given, or else live.object"),
+        (
+            "object: {}, file: /l",
+            "live.object.namespace: must be given; live.object.name: must be given",
+        ),
+        (
+            "object: {namespace: a, name: b}, file: /l",
+            "live.object: must not be given beside live.file",
+        ),
+        (
+            "object: {namespace: a.b, name: b}",
+            "live.object.namespace: must be the name of a namespace",
+        ),
+        (
+            "object: {namespace: a, name: \"b/c\"}",
+            "live.object.name: must be the name of a ConfigMap",
+        ),
+        (
+            "object: {namespace: a, name: \"b..c\"}",
+            "live.object.name: must be",
+        ),
+        ("object: {namespace: a, name: B}", "live.object.name: must be"),
+        (
+            "object: {namespace: a, name: b, key: c}",
+            "live.object.key: is not known here",
+        ),
+        ("object: a", "live.object: must be a mapping"),
+        ("file: l", "live.file: must be an absolute path"),
+    ] {
+        let error = refusal(&live(fields));
+        assert!(error.starts_with(message), "{fields}: {error}");
+    }
+}
+
+#[test]
+fn the_digest_of_settings_is_frozen() {
+    assert_eq!(settings_digest(""), "af1349b9f5f9a1a6");
+    assert_eq!(settings_digest(MINIMAL).len(), 16);
+    assert_ne!(settings_digest(MINIMAL), settings_digest(&format!("{MINIMAL} ")));
 }

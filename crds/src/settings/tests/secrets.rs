@@ -1,5 +1,7 @@
 //! Where secrets are found, and that nothing of the document is ever shown.
 
+use std::path::PathBuf;
+
 use super::*;
 
 #[test]

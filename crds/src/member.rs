@@ -1,0 +1,273 @@
+//! The heartbeat document: what a data plane process says of itself, as JSON.
+//!
+//! Invariants:
+//! - What [`Member::to_json`] writes, [`Member::from_json`] reads: texts that are too long are cut, lists that are
+//!   too long end early.
+//! - Reading never panics and is bounded: [`MAX_BYTES`] in all, and every text and list by itself. Fields of other
+//!   versions are passed over, words of other versions read as `Unknown`, absent fields as their defaults.
+//! - No field holds a secret, a metric name or a resource value.
+
+use serde::{Deserialize, Serialize};
+
+use crate::live::Mode;
+
+/// The longest document.
+pub const MAX_BYTES: usize = 64 << 10;
+/// The longest name: of a host with what is added to it, of a pod, a node, a revision, a model.
+const MAX_NAME_BYTES: usize = 300;
+/// The longest explanation or URL.
+const MAX_TEXT_BYTES: usize = 2048;
+/// Most locks that are listed.
+const MAX_LOCKS: usize = 64;
+
+/// What one process says of itself. Times are unix nanoseconds of its own clock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Member {
+    /// Hostname + "-" + 4 random bytes in hex: new for each process.
+    pub id: String,
+    /// The host's name; in Kubernetes the pod's.
+    #[serde(default)]
+    pub hostname: String,
+    /// Of the program.
+    #[serde(default)]
+    pub version: String,
+    /// When the process started.
+    #[serde(default)]
+    pub started_at: i64,
+    /// When it said this.
+    #[serde(default)]
+    pub last_seen: i64,
+    /// Whether the reader of a list is looking at itself; always false between processes.
+    #[serde(default)]
+    pub is_this_pod: bool,
+    /// Inference leases held right now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leader_locks: Vec<String>,
+
+    /// The pod's name, if the process was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<String>,
+    /// The pod's uid, if the process was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
+    /// The node's name, if the process was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+
+    /// Where it is in its life.
+    #[serde(default)]
+    pub state: State,
+    /// [`crate::settings::settings_digest`] of the settings that it runs with.
+    #[serde(default)]
+    pub settings_digest: String,
+    /// `revision` of these settings.
+    #[serde(default)]
+    pub revision: String,
+    /// What it knows of the live object.
+    #[serde(default)]
+    pub policy: PolicyReport,
+    /// How asking goes.
+    #[serde(default)]
+    pub inference: InferenceReport,
+}
+
+/// Where a process is in its life.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum State {
+    /// Not listening yet.
+    Starting,
+    /// Listening.
+    Serving,
+    /// About to stop: takes no new connections.
+    Draining,
+    /// A word of another version.
+    #[default]
+    #[serde(other)]
+    Unknown,
+}
+
+/// What a process knows of the live object.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyReport {
+    /// Whether the policy was ever read.
+    #[serde(default)]
+    pub state: PolicyState,
+    /// The mode in force; absent before the policy was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<ModeInForce>,
+    /// What is wrong with the live object now; the policy in force stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// Whether a process has read a policy.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum PolicyState {
+    /// The last good policy is in force.
+    Read,
+    /// None was read yet: everything is kept, nothing is asked or added.
+    Awaiting,
+    /// A word of another version.
+    #[default]
+    #[serde(other)]
+    Unknown,
+}
+
+/// The mode in force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum ModeInForce {
+    /// [`Mode::Annotate`].
+    Annotate,
+    /// [`Mode::Reduce`].
+    Reduce,
+    /// A word of another version.
+    #[serde(other)]
+    Unknown,
+}
+
+impl From<Mode> for ModeInForce {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Annotate => Self::Annotate,
+            Mode::Reduce => Self::Reduce,
+        }
+    }
+}
+
+/// How asking goes in a process.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InferenceReport {
+    /// The base URL that is asked; never holds a user or password.
+    #[serde(default)]
+    pub endpoint: String,
+    /// The model that gave the latest answer; absent before the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Whether it works.
+    #[serde(default)]
+    pub state: InferenceState,
+    /// The latest cause of trouble, one word such as `timeout`; absent without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Whether asking works.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum InferenceState {
+    /// There was nothing to ask in the last 60 s.
+    Idle,
+    /// Answers come, or have not been waited for longer than 60 s.
+    Healthy,
+    /// There was something to ask, and no answer for 60 s.
+    Failing,
+    /// A word of another version.
+    #[default]
+    #[serde(other)]
+    Unknown,
+}
+
+/// A document that cannot be used. Nothing of its content is shown.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MemberError {
+    /// Longer than [`MAX_BYTES`].
+    #[error("heartbeat document: has {bytes} bytes, must have at most {MAX_BYTES}")]
+    TooLong {
+        /// Its length.
+        bytes: usize,
+    },
+    /// Not JSON of this form.
+    #[error("heartbeat document: must be JSON of the agreed form (line {line}, column {column})")]
+    Malformed {
+        /// Counted from 1.
+        line: usize,
+        /// Counted from 1.
+        column: usize,
+    },
+    /// A field breaks its rule.
+    #[error("heartbeat document: {field}: {rule}")]
+    Field {
+        /// Its name.
+        field: &'static str,
+        /// What must hold.
+        rule: &'static str,
+    },
+}
+
+impl Member {
+    /// Reads a document that another process wrote.
+    pub fn from_json(bytes: &[u8]) -> Result<Self, MemberError> {
+        if bytes.len() > MAX_BYTES {
+            return Err(MemberError::TooLong { bytes: bytes.len() });
+        }
+        // Its words are not used: they quote the document.
+        let mut member: Self = serde_json::from_slice(bytes).map_err(|error| MemberError::Malformed {
+            line: error.line(),
+            column: error.column(),
+        })?;
+        if member.id.is_empty() {
+            let (field, rule) = ("id", "must not be empty");
+            return Err(MemberError::Field { field, rule });
+        }
+        if member.leader_locks.len() > MAX_LOCKS {
+            let (field, rule) = ("leaderLocks", "must have at most 64 entries");
+            return Err(MemberError::Field { field, rule });
+        }
+        let mut broken = None;
+        member.each_text(|field, text, most| {
+            if text.len() > most {
+                broken = broken.or(Some((field, "is too long")));
+            } else if text.contains(char::is_control) {
+                broken = broken.or(Some((field, "must have no control characters")));
+            }
+        });
+        match broken {
+            Some((field, rule)) => Err(MemberError::Field { field, rule }),
+            None => Ok(member),
+        }
+    }
+
+    /// Writes the document, within the bounds that [`Self::from_json`] sets.
+    pub fn to_json(&self) -> Vec<u8> {
+        let mut bounded = self.clone();
+        bounded.leader_locks.truncate(MAX_LOCKS);
+        bounded.each_text(|_, text, most| {
+            text.truncate(text.floor_char_boundary(most));
+            if text.contains(char::is_control) {
+                *text = text.replace(char::is_control, " ");
+            }
+        });
+        // Maps with text as keys and plain values: nothing in it can fail.
+        serde_json::to_vec(&bounded).unwrap_or_default()
+    }
+
+    /// Every text with its name in JSON and the most bytes that it may have.
+    fn each_text(&mut self, mut look: impl FnMut(&'static str, &mut String, usize)) {
+        look("id", &mut self.id, MAX_NAME_BYTES);
+        look("hostname", &mut self.hostname, MAX_NAME_BYTES);
+        look("version", &mut self.version, MAX_NAME_BYTES);
+        look("settingsDigest", &mut self.settings_digest, MAX_NAME_BYTES);
+        look("revision", &mut self.revision, MAX_NAME_BYTES);
+        look("inference.endpoint", &mut self.inference.endpoint, MAX_TEXT_BYTES);
+        for lock in &mut self.leader_locks {
+            look("leaderLocks", lock, MAX_NAME_BYTES);
+        }
+        for (field, text, most) in [
+            ("pod", &mut self.pod, MAX_NAME_BYTES),
+            ("uid", &mut self.uid, MAX_NAME_BYTES),
+            ("node", &mut self.node, MAX_NAME_BYTES),
+            ("policy.error", &mut self.policy.error, MAX_TEXT_BYTES),
+            ("inference.model", &mut self.inference.model, MAX_NAME_BYTES),
+            ("inference.reason", &mut self.inference.reason, MAX_TEXT_BYTES),
+        ] {
+            if let Some(text) = text {
+                look(field, text, most);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

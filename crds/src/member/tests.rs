@@ -1,0 +1,193 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use super::*;
+
+fn member() -> Member {
+    Member {
+        id: "jm-6f7d9c5b8-x2x4z-000102ff".to_owned(),
+        hostname: "jm-6f7d9c5b8-x2x4z".to_owned(),
+        version: "0.1.0".to_owned(),
+        started_at: 1_700_000_000_000_000_000,
+        last_seen: 1_700_000_010_000_000_000,
+        is_this_pod: false,
+        leader_locks: vec!["lease".to_owned()],
+        pod: Some("jm-6f7d9c5b8-x2x4z".to_owned()),
+        uid: Some("5c4b".to_owned()),
+        node: None,
+        state: State::Serving,
+        settings_digest: "af1349b9f5f9a1a6".to_owned(),
+        revision: "1".to_owned(),
+        policy: PolicyReport {
+            state: PolicyState::Read,
+            mode: Some(ModeInForce::Reduce),
+            error: None,
+        },
+        inference: InferenceReport {
+            endpoint: "https://api.typesafe.ai".to_owned(),
+            model: Some("jev-1.13.0".to_owned()),
+            state: InferenceState::Failing,
+            reason: Some("timeout".to_owned()),
+        },
+    }
+}
+
+/// A generator that needs no dependency: xorshift.
+fn random(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
+#[test]
+fn the_document_has_the_agreed_layout() {
+    let text = String::from_utf8(member().to_json()).unwrap();
+    assert_eq!(
+        text,
+        "{\"id\":\"jm-6f7d9c5b8-x2x4z-000102ff\",\"hostname\":\"jm-6f7d9c5b8-x2x4z\",\"version\":\"0.1.0\",\
+         \"startedAt\":1700000000000000000,\"lastSeen\":1700000010000000000,\"isThisPod\":false,\
+         \"leaderLocks\":[\"lease\"],\"pod\":\"jm-6f7d9c5b8-x2x4z\",\"uid\":\"5c4b\",\"state\":\"Serving\",\
+         \"settingsDigest\":\"af1349b9f5f9a1a6\",\"revision\":\"1\",\
+         \"policy\":{\"state\":\"Read\",\"mode\":\"Reduce\"},\
+         \"inference\":{\"endpoint\":\"https://api.typesafe.ai\",\"model\":\"jev-1.13.0\",\"state\":\"Failing\",\
+         \"reason\":\"timeout\"}}"
+    );
+    assert_eq!(Member::from_json(text.as_bytes()).unwrap(), member());
+}
+
+#[test]
+fn documents_of_other_versions_are_read() {
+    let read = Member::from_json(
+        br#"{"id": "a", "slot": 3, "zone": {"name": "z"}, "epoch": 9, "state": "Hibernating",
+            "policy": {"state": "Guessing", "mode": "Sample", "generation": 4},
+            "inference": {"state": "Dreaming", "coverage": 0.5}}"#,
+    )
+    .unwrap();
+    assert_eq!(
+        (read.state, read.policy.state),
+        (State::Unknown, PolicyState::Unknown)
+    );
+    assert_eq!(read.policy.mode, Some(ModeInForce::Unknown));
+    assert_eq!(read.inference.state, InferenceState::Unknown);
+    let read = Member::from_json(br#"{"id": "a"}"#).unwrap();
+    assert_eq!((read.pod, read.started_at, read.leader_locks.len()), (None, 0, 0));
+    // As the reference writes it.
+    let seed = br#"{"id":"h-1","hostname":"h","version":"v","startedAt":1,"lastSeen":2,"isThisPod":true,"leaderLocks":["l"]}"#;
+    assert!(Member::from_json(seed).unwrap().is_this_pod);
+}
+
+#[test]
+fn what_is_out_of_bounds_is_refused_by_its_name_and_not_quoted() {
+    let long = "x".repeat(301);
+    for (json, message) in [
+        ("{}".to_owned(), "heartbeat document: must be JSON"),
+        ("[]".to_owned(), "heartbeat document: must be JSON"),
+        (
+            r#"{"id": ""}"#.to_owned(),
+            "heartbeat document: id: must not be empty",
+        ),
+        (r#"{"id": 7}"#.to_owned(), "heartbeat document: must be JSON"),
+        (
+            r#"{"id": "a", "startedAt": "hunter2"}"#.to_owned(),
+            "heartbeat document: must be JSON",
+        ),
+        (
+            format!(r#"{{"id": "{long}"}}"#),
+            "heartbeat document: id: is too long",
+        ),
+        (
+            format!(r#"{{"id": "a", "node": "{long}"}}"#),
+            "heartbeat document: node: is too long",
+        ),
+        (
+            r#"{"id": "a", "policy": {"error": "hunter2\u001b"}}"#.to_owned(),
+            "heartbeat document: policy.error: must have no control characters",
+        ),
+        (
+            format!(
+                r#"{{"id": "a", "leaderLocks": [{}]}}"#,
+                vec!["\"\""; 65].join(",")
+            ),
+            "heartbeat document: leaderLocks: must have at most 64 entries",
+        ),
+        (" ".repeat(MAX_BYTES + 1), "heartbeat document: has 65537 bytes"),
+        ("[".repeat(MAX_BYTES), "heartbeat document: must be JSON"),
+    ] {
+        let error = Member::from_json(json.as_bytes()).expect_err(&json).to_string();
+        assert!(error.starts_with(message), "{error}");
+        assert!(!error.contains("hunter2"), "{error}");
+    }
+}
+
+#[test]
+fn what_is_written_can_be_read_however_long_its_texts_are() {
+    let long = "\u{1}ä\"".repeat(40_000);
+    let written = Member {
+        id: long.clone(),
+        hostname: long.clone(),
+        version: long.clone(),
+        leader_locks: vec![long.clone(); 1_000],
+        pod: Some(long.clone()),
+        uid: Some(long.clone()),
+        node: Some(long.clone()),
+        settings_digest: long.clone(),
+        revision: long.clone(),
+        policy: PolicyReport {
+            error: Some(long.clone()),
+            ..PolicyReport::default()
+        },
+        inference: InferenceReport {
+            endpoint: long.clone(),
+            model: Some(long.clone()),
+            reason: Some(long.clone()),
+            state: InferenceState::Idle,
+        },
+        ..member()
+    }
+    .to_json();
+    assert!(written.len() <= MAX_BYTES, "{}", written.len());
+    let read = Member::from_json(&written).unwrap();
+    assert!(read.id.starts_with(" ä\"") && read.leader_locks.len() == MAX_LOCKS);
+}
+
+/// Bytes flipped, cut, doubled and replaced in a good document, and bytes of no form at all.
+#[test]
+fn nonsense_never_panics() {
+    let good = member().to_json();
+    let mut state = 0x9e37_79b9_7f4a_7c15;
+    let mut accepted = 0;
+    for _ in 0..20_000 {
+        let mut bytes = good.clone();
+        for _ in 0..=random(&mut state) % 4 {
+            let length = bytes.len() as u64;
+            if length == 0 {
+                break;
+            }
+            let at = usize::try_from(random(&mut state) % length).unwrap();
+            match random(&mut state) % 5 {
+                0 => bytes[at] ^= 1 << (random(&mut state) % 8),
+                1 => bytes.truncate(at),
+                2 => bytes.insert(
+                    at,
+                    b"{}[]\",:\\0-e"[usize::try_from(random(&mut state) % 11).unwrap()],
+                ),
+                3 => {
+                    bytes.remove(at);
+                }
+                _ => bytes.extend_from_within(at..),
+            }
+        }
+        if let Ok(read) = Member::from_json(&bytes) {
+            accepted += 1;
+            assert_eq!(Member::from_json(&read.to_json()).unwrap(), read);
+        }
+        let noise: Vec<u8> = (0..random(&mut state) % 64)
+            .map(|_| random(&mut state).to_le_bytes()[0])
+            .collect();
+        let _ = Member::from_json(&noise);
+    }
+    assert!(
+        accepted > 100,
+        "most changes inside texts leave a document: {accepted}"
+    );
+}
