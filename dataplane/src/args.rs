@@ -15,4 +15,24 @@ pub struct Args {
     /// Only checks the settings file and says what is wrong with it.
     #[arg(long)]
     pub check: bool,
+
+    /// Where this process runs, as it is told in Kubernetes.
+    #[command(flatten)]
+    pub pod: Pod,
+}
+
+/// Names of the pod, shown in heartbeats.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Pod {
+    /// Name of this pod.
+    #[arg(long = "pod-name", env = "JEVMETRICS_POD_NAME")]
+    pub name: Option<String>,
+
+    /// Uid of this pod.
+    #[arg(long = "pod-uid", env = "JEVMETRICS_POD_UID")]
+    pub uid: Option<String>,
+
+    /// Name of the node that this pod is on.
+    #[arg(long = "node-name", env = "JEVMETRICS_NODE_NAME")]
+    pub node: Option<String>,
 }

@@ -130,6 +130,12 @@ impl<S: AsyncWrite + Unpin> Shared<S> {
             }
         }
         self.empty();
+        // TLS holds back what the socket did not take; to a socket this says nothing.
+        if self.failed.is_none()
+            && let Err(error) = ready!(Pin::new(&mut self.socket).poll_flush(context))
+        {
+            self.fail(error.kind(), context);
+        }
         Poll::Ready(())
     }
 
@@ -268,6 +274,26 @@ mod tests {
         drop(far);
         writing.await.unwrap();
         assert!(received == expected);
+    }
+
+    #[tokio::test]
+    async fn what_a_socket_holds_back_leaves_after_the_turn() {
+        for length in [100, OUTBOX + 1] {
+            let (near, mut far) = duplex(1 << 20);
+            // As TLS does: takes everything, and writes it when it is flushed.
+            let (io, mut turns) = batched(tokio::io::BufWriter::with_capacity(1 << 20, near));
+            let connection = async {
+                write_pieces(io, vec![vec![7; length]]).await;
+                std::future::pending::<()>().await;
+            };
+            let mut connection = pin!(connection);
+            let mut received = vec![0; length];
+            tokio::select! {
+                () = turns.drive(connection.as_mut()) => {}
+                read = far.read_exact(&mut received) => assert_eq!(read.unwrap(), length),
+            }
+            assert_eq!(received, vec![7; length]);
+        }
     }
 
     #[tokio::test]

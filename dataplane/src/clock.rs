@@ -1,6 +1,6 @@
 //! The process's clock: read in the shells, passed as a value to whatever decides.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::retain::assessments::Seconds;
 use crate::retain::engine::Moment;
@@ -25,15 +25,23 @@ impl Clock {
     }
 
     /// The time of a request. The wall clock only stamps companions.
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "the outermost shell: read here once a request"
-    )]
     pub fn moment(&self) -> Moment {
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Moment {
             seconds: self.seconds(),
-            unix_nanos: u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX),
+            unix_nanos: u64::try_from(since_epoch().as_nanos()).unwrap_or(u64::MAX),
         }
     }
+
+    /// The wall clock, for heartbeats.
+    pub fn unix_nanos(&self) -> i64 {
+        i64::try_from(since_epoch().as_nanos()).unwrap_or(i64::MAX)
+    }
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the outermost shell: passed on as a value"
+)]
+fn since_epoch() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

@@ -1,24 +1,29 @@
 //! The data plane: OTLP in, decisions from cached assessments, OTLP out.
 
+mod accept;
 pub mod args;
 mod batched_io;
 pub mod clock;
 pub mod export;
 pub mod export_headers;
 mod follow;
+mod following;
 mod grpc_timeout;
 pub mod infer;
+mod listeners;
 pub mod live;
 pub mod member;
 pub mod observe;
 mod outcomes;
+pub mod peer;
 pub mod pipeline;
 pub mod receive;
 pub mod retain;
+mod root_cause;
 pub mod run;
 pub mod secret;
 mod setup;
 pub mod start_error;
-mod tls;
+pub mod tls;
 pub mod verdict;
 mod wire_messages;

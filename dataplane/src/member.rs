@@ -3,6 +3,8 @@
 /// Names of this process.
 #[derive(Debug, Clone)]
 pub struct Member {
+    /// The host's name.
+    pub hostname: String,
     /// Hostname + "-" + 4 random bytes in hex: in log lines and pages.
     pub id: String,
     /// `jev.collector.id`: 8 random bytes in hex, so that two writers never share a series.
@@ -20,6 +22,7 @@ impl Member {
         };
         let (own, collector) = random.split_at(4);
         Self {
+            hostname: hostname.to_owned(),
             id: format!("{hostname}-{}", hex(own)),
             collector_id: hex(collector),
         }

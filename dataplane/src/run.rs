@@ -14,11 +14,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jevmetrics_api::MAX_DOCUMENT_BYTES;
-use jevmetrics_api::settings::{self, DataPlaneSettings, LiveSource};
+use jevmetrics_api::settings::{self, DataPlaneSettings};
 use jevmetrics_otlp::Keys;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -28,8 +27,10 @@ use crate::args::Args;
 use crate::clock::Clock;
 use crate::export;
 use crate::export_headers::ExportHeaders;
+use crate::following::Following;
 use crate::infer::Inference;
-use crate::live::{LiveFile, LiveState};
+use crate::listeners::Listeners;
+use crate::live::{Live, LiveState};
 use crate::member::{Member, hostname};
 use crate::observe::admin::{self, Admin};
 use crate::observe::coverage::{Coverage, INTERVAL_SECONDS};
@@ -37,8 +38,10 @@ use crate::observe::flow::Flow;
 use crate::observe::health::{self, Observed, Readiness};
 use crate::observe::{log, pages};
 use crate::outcomes::StoredOutcomes;
+use crate::peer::heartbeat::{Heartbeat, Identity};
+use crate::peer::serve::serve as serve_peers;
 use crate::pipeline::Pipeline;
-use crate::receive::serve::{BindError, Server, bind};
+use crate::receive::serve::Server;
 use crate::receive::{self, SizeLimits};
 use crate::retain::assessments::Assessments;
 use crate::retain::engine::{Engine, EngineParts};
@@ -56,7 +59,7 @@ pub fn run(args: &Args) -> ExitCode {
     let member = Member::new(&hostname(), random);
     log::start(&member.id);
     let done = seeded.map_err(StartError::Randomness).and_then(|()| {
-        let settings = read_settings(&args.settings)?;
+        let (settings, digest) = read_settings(&args.settings)?;
         if args.check {
             tracing::info!(path = %args.settings.display(), "the settings are valid");
             return Ok(());
@@ -65,7 +68,8 @@ pub fn run(args: &Args) -> ExitCode {
             .enable_all()
             .build()
             .map_err(StartError::Runtime)?;
-        let served = runtime.block_on(serve(&settings, member));
+        let identity = identity(args, &settings, digest, &member);
+        let served = runtime.block_on(serve(&settings, member, identity));
         runtime.shutdown_background();
         served
     });
@@ -83,7 +87,8 @@ pub fn run(args: &Args) -> ExitCode {
     }
 }
 
-fn read_settings(path: &Path) -> Result<DataPlaneSettings, StartError> {
+/// The settings, and the digest of their text.
+fn read_settings(path: &Path) -> Result<(DataPlaneSettings, String), StartError> {
     let named = || path.display().to_string();
     let mut text = String::new();
     File::open(path)
@@ -92,45 +97,27 @@ fn read_settings(path: &Path) -> Result<DataPlaneSettings, StartError> {
             path: named(),
             source,
         })?;
-    DataPlaneSettings::from_yaml(&text).map_err(|source| StartError::Settings {
+    let settings = DataPlaneSettings::from_yaml(&text).map_err(|source| StartError::Settings {
         path: named(),
         source,
-    })
+    })?;
+    Ok((settings, settings::settings_digest(&text)))
 }
 
-/// The four listeners.
-struct Listeners {
-    grpc: TcpListener,
-    http: TcpListener,
-    metrics: TcpListener,
-    admin: TcpListener,
-}
-
-impl Listeners {
-    async fn open(listen: &settings::Listen) -> Result<Self, BindError> {
-        Ok(Self {
-            grpc: bind("listen.grpc", listen.grpc()).await?,
-            http: bind("listen.http", listen.http()).await?,
-            metrics: bind("listen.metrics", listen.metrics()).await?,
-            admin: bind("listen.admin", listen.admin()).await?,
-        })
-    }
-
-    /// Port 0 in the settings is any free port: only here can be seen which.
-    fn log(&self) -> io::Result<()> {
-        tracing::info!(
-            grpc = %self.grpc.local_addr()?,
-            http = %self.http.local_addr()?,
-            metrics = %self.metrics.local_addr()?,
-            admin = %self.admin.local_addr()?,
-            "listening"
-        );
-        Ok(())
+fn identity(args: &Args, settings: &DataPlaneSettings, digest: String, member: &Member) -> Identity {
+    Identity {
+        id: member.id.clone(),
+        hostname: member.hostname.clone(),
+        pod: args.pod.clone(),
+        settings_digest: digest,
+        revision: settings.revision().to_owned(),
+        endpoint: settings.inference().base_url().to_owned(),
     }
 }
 
-async fn serve(settings: &DataPlaneSettings, member: Member) -> Result<(), StartError> {
+async fn serve(settings: &DataPlaneSettings, member: Member, identity: Identity) -> Result<(), StartError> {
     let clock = Clock::start();
+    let started_at = clock.unix_nanos();
     let mut terminate = signal(SignalKind::terminate()).map_err(StartError::Runtime)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(StartError::Runtime)?;
     let mut hangup = signal(SignalKind::hangup()).map_err(StartError::Runtime)?;
@@ -143,14 +130,16 @@ async fn serve(settings: &DataPlaneSettings, member: Member) -> Result<(), Start
     let received = receive::stats::Stats::register(&mut registry);
     let exported = export::stats::Stats::register(&mut registry);
     let flow = Flow::register(&mut registry);
-    let mut secrets = Vec::new();
+    let mut following = Following::until(stop_background.clone());
 
     let assessments = Arc::new(setup::assessments(settings.inference()));
     let key = settings
         .inference()
         .api_key()
         .map(|source| Arc::new(WatchedSecret::load(source.clone())));
-    secrets.extend(key.clone());
+    if let Some(key) = &key {
+        following.secret(key);
+    }
     let (inference, asking) = Inference::start(
         setup::inference_config(settings.inference(), key),
         Arc::new(StoredOutcomes::new(Arc::clone(&assessments), clock)),
@@ -168,17 +157,17 @@ async fn serve(settings: &DataPlaneSettings, member: Member) -> Result<(), Start
     }));
 
     let headers = ExportHeaders::load(settings.export().headers())?;
-    secrets.extend(headers.secrets());
-    for secret in &secrets {
-        let (secret, stop) = (Arc::clone(secret), stop_background.clone());
-        background.spawn(async move { secret.follow(stop).await });
+    for secret in headers.secrets() {
+        following.secret(&secret);
     }
     let exporter = setup::exporter(settings.export(), headers, exported.clone())?;
 
-    let LiveSource::File(path) = settings.live() else {
-        return Err(StartError::LiveObject);
-    };
-    let live = LiveFile::open(path.clone());
+    let peer_tls = setup::peer_tls(settings.peer())?;
+    if let Some(tls) = &peer_tls {
+        following.tls(tls);
+    }
+
+    let live = Live::open(settings.live());
     let policies = live.subscribe();
     background.spawn(live.follow(stop_background.clone()));
     // Before the first request, or that one would find no policy.
@@ -193,9 +182,17 @@ async fn serve(settings: &DataPlaneSettings, member: Member) -> Result<(), Start
         readiness: Arc::clone(&readiness),
         refresh: gauges(&mut registry, Arc::clone(&assessments), Arc::clone(&coverage)),
         registry,
-        inference,
+        inference: Arc::clone(&inference),
+        live: policies.clone(),
+        problems: following.start(&mut background),
+    });
+    let heartbeat = Arc::new(Heartbeat {
+        identity,
+        clock,
+        started_at,
+        readiness: Arc::clone(&readiness),
         live: policies,
-        secrets,
+        inference,
     });
     let admin = Arc::new(Admin {
         engine: Arc::clone(&engine),
@@ -230,6 +227,13 @@ async fn serve(settings: &DataPlaneSettings, member: Member) -> Result<(), Start
         let (server, stop) = (server.clone(), stop.clone());
         receiving.spawn(async move { server.serve(listener, stop, drain).await });
     }
+    let stop_peer = CancellationToken::new();
+    let peering = tokio::spawn(serve_peers(
+        listeners.peer,
+        heartbeat,
+        peer_tls,
+        stop_peer.clone(),
+    ));
     readiness.set_serving();
     listeners_log.map_err(StartError::Runtime)?;
     tracing::info!(
@@ -242,7 +246,7 @@ async fn serve(settings: &DataPlaneSettings, member: Member) -> Result<(), Start
         tokio::select! {
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
-            _ = hangup.recv() => tracing::info!("nothing to reload: live file and secrets are followed"),
+            _ = hangup.recv() => tracing::info!("nothing to reload: live object and secrets are followed"),
             Some(_) = background.join_next() => {
                 // Traffic goes on with what is known. But only a restart brings the task back.
                 readiness.set_broken();
@@ -258,10 +262,13 @@ async fn serve(settings: &DataPlaneSettings, member: Member) -> Result<(), Start
         _ = terminate.recv() => false,
         _ = interrupt.recv() => false,
     };
+    // Until here, who asks is told that this process drains.
+    stop_peer.cancel();
     stop_background.cancel();
     if !drained {
         return Err(StartError::Aborted);
     }
+    let _ = peering.await;
     tracing::info!("drained");
     Ok(())
 }

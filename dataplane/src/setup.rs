@@ -1,6 +1,7 @@
 //! From settings to the parts that they describe.
 
 use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +20,8 @@ use crate::infer::{Budget, InferenceConfig};
 use crate::retain::assessments::Assessments;
 use crate::secret::WatchedSecret;
 use crate::start_error::StartError;
+use crate::tls::server::WatchedServer;
+use crate::tls::{self, TlsFiles};
 
 /// Room for the raw forms of shared identities: with `Context`, every instance of a service writes its own.
 const CONTEXT_ALIASES: usize = 1 << 18;
@@ -101,4 +104,19 @@ pub(crate) fn exporter(
         }
     };
     Ok(Exporter::new(protocol, stats))
+}
+
+/// TLS of the peer port: who connects must show a certificate from the same authority.
+pub(crate) fn peer_tls(peer: &settings::Peer) -> Result<Option<WatchedServer>, StartError> {
+    let Some(tls) = peer.tls() else { return Ok(None) };
+    let files = TlsFiles {
+        setting: "peer.tls",
+        pair: Some(pair(tls.key_pair())),
+        ca: Some(tls.ca_file().to_owned()),
+    };
+    Ok(Some(tls::server::load(files, tls::HTTP2)?))
+}
+
+fn pair(pair: &settings::KeyPair) -> (PathBuf, PathBuf) {
+    (pair.certificate_file().to_owned(), pair.key_file().to_owned())
 }

@@ -6,6 +6,7 @@ use jevmetrics_api::SettingsError;
 
 use crate::export_headers::HeaderError;
 use crate::receive::serve::BindError;
+use crate::tls::TlsError;
 
 /// Why the process does not start, or does not end well.
 #[derive(Debug, thiserror::Error)]
@@ -35,9 +36,9 @@ pub enum StartError {
     /// A header of exports cannot be used.
     #[error(transparent)]
     Header(#[from] HeaderError),
-    /// Not read yet.
-    #[error("live.object: not supported yet")]
-    LiveObject,
+    /// Files of TLS cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// Exports cannot be set up.
     #[error("export.endpoint: {0}")]
     Export(String),

@@ -11,10 +11,13 @@
 //! plane's code, only its protocols and its settings file; what is scripted happens exactly once per entry.
 
 pub mod benchmark;
+pub mod certificates;
+pub mod fake_api;
 mod http_client;
 mod listener;
 pub mod mock_jev;
 pub mod otlp;
+pub mod peer;
 pub mod poll;
 pub mod process;
 mod raw_codec;

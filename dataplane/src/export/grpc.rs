@@ -1,6 +1,6 @@
 //! OTLP/gRPC to downstream: unary framing by hand over HTTP/2.
 
-use std::error::Error;
+use std::error::Error as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use super::pool::{Failure, Lease, Pool, RequestBody};
 use super::resolve::{EndpointError, GrpcEndpoint, Resolve};
 use super::{HeaderSource, Sent, answer, translate};
 use crate::grpc_timeout;
+use crate::root_cause::root_cause;
 use crate::verdict::Verdict;
 use crate::wire_messages::{EXPORT_PATH, PREFIX_LEN, prefix};
 
@@ -184,13 +185,4 @@ fn fate(error: &hyper::Error) -> Fate {
         source = cause.source();
     }
     Fate::Unknown
-}
-
-/// The innermost words: the outer ones say only that something failed.
-pub(super) fn root_cause(error: &(dyn Error + 'static)) -> String {
-    let mut cause = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
 }

@@ -14,9 +14,9 @@ use reqwest::{Client, Response, Url, redirect};
 use tokio::time::{Instant, timeout_at};
 
 use super::answer::USED_BYTES;
-use super::grpc::root_cause;
 use super::pack::{Compression, Packed, pack};
 use super::{HeaderSource, Sent, translate};
+use crate::root_cause::root_cause;
 use crate::tls;
 use crate::verdict::Verdict;
 use crate::wire_messages::{ExportMetricsServiceResponse, Status};

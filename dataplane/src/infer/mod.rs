@@ -18,6 +18,7 @@ mod queue;
 pub mod reply;
 pub mod state;
 mod stats;
+mod wanted;
 
 #[cfg(test)]
 mod fixtures;
@@ -31,6 +32,7 @@ use prometheus_client::registry::Registry;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use jevmetrics_api::member::InferenceState as Reported;
 use jevmetrics_otlp::summary::Summary;
 
 use self::ask::Ask;
@@ -39,6 +41,7 @@ use self::dispatcher::Dispatcher;
 use self::queue::{Entrance, queue};
 use self::state::{InferenceState, Seen};
 use self::stats::Stats;
+use self::wanted::Wanted;
 use crate::retain::answers::Answers;
 
 pub use self::dispatcher::Budget;
@@ -94,6 +97,7 @@ pub struct Inference {
     ask: Arc<dyn Ask>,
     seen: Arc<ArcSwap<Seen>>,
     stats: Stats,
+    wanted: Wanted,
 }
 
 impl Inference {
@@ -151,6 +155,7 @@ impl Inference {
                 ask,
                 seen,
                 stats,
+                wanted: Wanted::new(Instant::now()),
             }),
             task,
         )
@@ -168,12 +173,30 @@ impl Inference {
     /// Gives the item back if there is no room or asking pauses; then `Outcomes` will not hear of it.
     #[allow(clippy::result_large_err, reason = "the item moves either way")]
     pub fn offer(&self, item: Item) -> Result<(), Item> {
-        self.entrance.offer(item).inspect_err(|_| self.count_rejected(1))
+        self.note_want();
+        self.entrance.offer(item).inspect_err(|_| {
+            self.stats.rejected.inc();
+        })
     }
 
     /// Counts instruments that were not offered because [`Self::wants`] was false. Once a batch will do.
     pub fn count_rejected(&self, instruments: u64) {
+        self.note_want();
         self.stats.rejected.inc_by(instruments);
+    }
+
+    fn note_want(&self) {
+        self.wanted.note(Instant::now(), self.has_open_questions());
+    }
+
+    fn has_open_questions(&self) -> bool {
+        self.stats.queue_length.get() > 0
+    }
+
+    /// Whether asking works, as the heartbeat says it: failing if nothing that was to be asked was answered for 60 s.
+    pub fn reported(&self, now: Instant) -> Reported {
+        let last_success = self.seen.load().last_success;
+        self.wanted.state(now, self.has_open_questions(), last_success)
     }
 
     /// How asking goes.

@@ -32,6 +32,15 @@ pub enum Health {
 }
 
 impl Health {
+    /// Of the trouble that there is.
+    pub fn cause(self) -> Option<Cause> {
+        match self {
+            Self::Idle | Self::Healthy => None,
+            Self::CoolingDown { cause, .. } | Self::ConfigurationFault { cause, .. } => Some(cause),
+            Self::KeyMissing => Some(Cause::KeyMissing),
+        }
+    }
+
     /// The word used in logs and pages.
     pub fn as_str(self) -> &'static str {
         match self {

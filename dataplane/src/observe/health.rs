@@ -18,7 +18,6 @@ use tokio::sync::watch;
 use crate::infer::Inference;
 use crate::infer::state::Health as InferenceHealth;
 use crate::live::LiveState;
-use crate::secret::WatchedSecret;
 
 /// Content type of the `OpenMetrics` text that Prometheus asks for.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -51,17 +50,42 @@ impl Readiness {
         self.is_broken.store(true, Ordering::Release);
     }
 
-    fn state(&self) -> (bool, &'static str) {
+    /// Where the process is in its life.
+    pub fn life(&self) -> Life {
         match (
             self.is_serving.load(Ordering::Acquire),
             self.is_draining.load(Ordering::Acquire),
         ) {
-            (_, true) => (false, "draining"),
-            (false, _) => (false, "starting"),
-            (true, false) => (true, "ready"),
+            (_, true) => Life::Draining,
+            (false, _) => Life::Starting,
+            (true, false) => Life::Serving,
         }
     }
 }
+
+/// Where a process is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Life {
+    /// Not listening yet.
+    Starting,
+    /// Takes traffic.
+    Serving,
+    /// About to stop.
+    Draining,
+}
+
+impl Life {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Serving => "ready",
+            Self::Draining => "draining",
+        }
+    }
+}
+
+/// Tells what is wrong now, if anything is.
+pub type ProblemSource = Box<dyn Fn() -> Option<String> + Send + Sync>;
 
 /// What the probes look at.
 pub struct Observed {
@@ -73,8 +97,8 @@ pub struct Observed {
     pub inference: Arc<Inference>,
     /// The live object.
     pub live: watch::Receiver<LiveState>,
-    /// Secrets whose problems are shown.
-    pub secrets: Vec<Arc<WatchedSecret>>,
+    /// Tell what is wrong with files that are followed, each with its kind: `secret: …`, `tls: …`.
+    pub problems: Vec<ProblemSource>,
     /// Brings gauges up to date before they are read.
     pub refresh: Box<dyn Fn() + Send + Sync>,
 }
@@ -99,19 +123,18 @@ async fn livez(State(observed): State<Arc<Observed>>) -> impl IntoResponse {
 }
 
 async fn readyz(State(observed): State<Arc<Observed>>) -> impl IntoResponse {
-    let (is_ready, state) = observed.readiness.state();
-    let status = if is_ready {
+    let life = observed.readiness.life();
+    let status = if life == Life::Serving {
         StatusCode::OK
     } else {
         StatusCode::SERVICE_UNAVAILABLE
     };
     let mut lines = vec![
-        state.to_owned(),
+        life.as_str().to_owned(),
         format!("inference: {}", inference_line(&observed.inference)),
     ];
     lines.push(format!("live: {}", live_line(&observed.live.borrow())));
-    let problems = observed.secrets.iter().filter_map(|secret| secret.problem());
-    lines.extend(problems.map(|problem| format!("secret: {problem}")));
+    lines.extend(observed.problems.iter().filter_map(|problem| problem()));
     (status, lines.join("\n") + "\n")
 }
 

@@ -33,9 +33,22 @@ where
     }
 }
 
+/// The Kubernetes client logs each failed call by itself, as an error: what is worth a line is told by whoever called.
+const QUIET: &str = "kube_client";
+
+/// The filter that `text` asks for. One that cannot be read counts as `info`.
+fn filter(text: &str) -> EnvFilter {
+    let text = if text.trim().is_empty() { "info" } else { text };
+    let filter = EnvFilter::try_new(text).unwrap_or_else(|_| EnvFilter::new("info"));
+    match format!("{QUIET}=off").parse() {
+        Ok(directive) if !text.contains(QUIET) => filter.add_directive(directive),
+        _ => filter,
+    }
+}
+
 /// Starts logging. A filter that cannot be read counts as `info`.
 pub fn start(member_id: &str) {
-    let filter = EnvFilter::try_from_env(FILTER_VARIABLE).unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = filter(&std::env::var(FILTER_VARIABLE).unwrap_or_default());
     let line = tracing_subscriber::fmt::format()
         .compact()
         .with_ansi(false)
@@ -54,4 +67,21 @@ pub fn start(member_id: &str) {
         .with_ansi(false)
         .event_format(format)
         .try_init();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kubernetes_client_is_quiet_unless_it_is_asked_for() {
+        for (text, shown) in [
+            ("", "kube_client=off,info"),
+            ("debug", "kube_client=off,debug"),
+            ("=,=", "kube_client=off,info"),
+            ("info,kube_client=debug", "kube_client=debug,info"),
+        ] {
+            assert_eq!(filter(text).to_string(), shown, "{text}");
+        }
+    }
 }

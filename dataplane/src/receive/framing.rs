@@ -23,6 +23,9 @@ pub(crate) enum FramingError {
     /// The call carried more than one message.
     #[error("bytes after the message: a unary call carries exactly one")]
     Trailing,
+    /// The message is not what the method takes.
+    #[error("message is not the protobuf of this method")]
+    NotProtobuf,
     /// Flag 1 without `grpc-encoding`.
     #[error("compressed flag is set but grpc-encoding names no compression")]
     FlagWithoutEncoding,

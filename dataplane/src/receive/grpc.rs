@@ -41,7 +41,7 @@ where
     B: Body<Data = Bytes> + Unpin + Send,
 {
     let arrived = Instant::now();
-    let (coding, deadline) = read_head(head, arrived)?;
+    let (coding, deadline) = read_head(head, EXPORT_PATH, arrived)?;
     let message = in_time(arrived, deadline, read_message(limits.max_request_bytes, body)).await?;
     let wire_bytes = (PREFIX_LEN + message.payload.len()) as u64;
     let body = match (message.compressed, coding) {
@@ -61,8 +61,36 @@ where
     })
 }
 
+/// Reads the small uncompressed message of a call to another service.
+pub(crate) async fn read_small<B>(
+    path: &'static str,
+    limit: usize,
+    head: &Parts,
+    body: &mut B,
+) -> Result<Bytes, Refusal>
+where
+    B: Body<Data = Bytes> + Unpin + Send,
+{
+    let arrived = Instant::now();
+    let (_, deadline) = read_head(head, path, arrived)?;
+    let read = in_time(arrived, deadline, read_message(limit, body)).await;
+    let message = read.map_err(|refusal| match refusal {
+        // Its words name a setting of ours that is not about this service.
+        Refusal::Framing(FramingError::TooLarge { .. }) => FramingError::NotProtobuf.into(),
+        refusal => refusal,
+    })?;
+    if message.compressed {
+        return Err(Refusal::UnsupportedEncoding);
+    }
+    Ok(message.payload)
+}
+
 /// Everything that can be said before the body is read.
-fn read_head(head: &Parts, arrived: Instant) -> Result<(Coding, Option<Instant>), Refusal> {
+fn read_head(
+    head: &Parts,
+    path: &'static str,
+    arrived: Instant,
+) -> Result<(Coding, Option<Instant>), Refusal> {
     if head.version != Version::HTTP_2 {
         return Err(Refusal::NeedsHttp2);
     }
@@ -72,8 +100,8 @@ fn read_head(head: &Parts, arrived: Instant) -> Result<(Coding, Option<Instant>)
     if !media_type::is_grpc_protobuf(head.headers.get(CONTENT_TYPE)) {
         return Err(Refusal::UnsupportedGrpcType);
     }
-    if head.uri.path() != EXPORT_PATH {
-        return Err(Refusal::NotFound { path: EXPORT_PATH });
+    if head.uri.path() != path {
+        return Err(Refusal::NotFound { path });
     }
     let coding = media_type::coding(head.headers.get("grpc-encoding")).ok_or(Refusal::UnsupportedEncoding)?;
     let deadline = match head.headers.get("grpc-timeout") {

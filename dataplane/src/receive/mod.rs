@@ -21,13 +21,13 @@ use tokio::time::Instant;
 use crate::verdict::Verdict;
 
 mod body;
-mod framing;
-mod grpc;
+pub(crate) mod framing;
+pub(crate) mod grpc;
 mod http;
 mod media_type;
 mod receiver;
-mod refusal;
-mod reply;
+pub(crate) mod refusal;
+pub(crate) mod reply;
 pub mod serve;
 pub mod stats;
 mod unpack;

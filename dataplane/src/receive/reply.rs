@@ -33,7 +33,7 @@ const EMPTY_MESSAGE: Bytes = Bytes::from_static(&[0; PREFIX_LEN]);
 
 /// At most one data frame, then at most one block of trailers.
 #[derive(Debug, Default)]
-pub(super) struct ReplyBody {
+pub(crate) struct ReplyBody {
     data: Option<Bytes>,
     trailers: Option<HeaderMap>,
 }
@@ -66,14 +66,7 @@ impl Body for ReplyBody {
 pub(super) fn grpc(verdict: &Verdict) -> Response<ReplyBody> {
     match verdict {
         Verdict::Accepted => grpc_success(EMPTY_MESSAGE),
-        Verdict::Partial { rejected, message } => {
-            let response = partial_success(*rejected, message);
-            let length = response.encoded_len();
-            let mut framed = Vec::with_capacity(PREFIX_LEN + length);
-            framed.extend_from_slice(&prefix(false, length));
-            framed.extend_from_slice(&response.encode_to_vec());
-            grpc_success(framed.into())
-        }
+        Verdict::Partial { rejected, message } => grpc_message(&partial_success(*rejected, message)),
         Verdict::Temporary { code, message, wait } => {
             grpc_failure(temporary_code(*code, *wait), message, *wait)
         }
@@ -82,7 +75,7 @@ pub(super) fn grpc(verdict: &Verdict) -> Response<ReplyBody> {
 }
 
 /// The answer to a gRPC sender whose request was refused.
-pub(super) fn grpc_refusal(refusal: &Refusal) -> Response<ReplyBody> {
+pub(crate) fn grpc_refusal(refusal: &Refusal) -> Response<ReplyBody> {
     match refusal {
         Refusal::WrongMethod | Refusal::NeedsHttp2 | Refusal::UnsupportedGrpcType => {
             plain_refusal(refusal, ReplyBody::default())
@@ -161,6 +154,15 @@ fn plain_refusal(refusal: &Refusal, body: ReplyBody) -> Response<ReplyBody> {
             .insert(ALLOW, HeaderValue::from_static("POST"));
     }
     response
+}
+
+/// A message, and success.
+pub(crate) fn grpc_message(message: &impl Message) -> Response<ReplyBody> {
+    let length = message.encoded_len();
+    let mut framed = Vec::with_capacity(PREFIX_LEN + length);
+    framed.extend_from_slice(&prefix(false, length));
+    framed.extend_from_slice(&message.encode_to_vec());
+    grpc_success(framed.into())
 }
 
 fn grpc_success(message: Bytes) -> Response<ReplyBody> {

@@ -1,7 +1,7 @@
 //! Listeners and connections.
 //!
 //! ```text
-//! accept -> (maxConnections?) -> first byte -> serve until age ± 10 % or stop -> graceful shutdown
+//! accept -> (maxConnections?) -> first byte -> TLS? -> serve until age ± 10 % or stop -> graceful shutdown
 //!        -> grace -> linger -> drop
 //! ```
 //!
@@ -25,13 +25,16 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::{JoinSet, unconstrained};
+use tokio::task::unconstrained;
 use tokio_util::sync::CancellationToken;
 
 use super::receiver::Receiver;
 use super::stats::{OpenConnection, Stats};
 use super::{Handler, SizeLimits};
+use crate::accept::{accept, jittered};
 use crate::batched_io::{LINGER, batched};
+use crate::tls::server::WatchedServer;
+use crate::tls::{self, Stream};
 
 /// Per stream: the usual export (200 KiB to 1 MiB) arrives without waiting for a window update. HTTP/2's
 /// own default of 64 KiB costs throughput × 1.7.
@@ -56,8 +59,6 @@ const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
 /// After its age a connection may finish what it has, for this long: above the longest export.
 const AGE_GRACE: Duration = Duration::from_secs(10);
-/// Out of file descriptors or memory: no use in asking the kernel at once again.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// A listener could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -92,6 +93,7 @@ pub struct Server<H> {
     receiver: Arc<Receiver<H>>,
     places: Arc<Semaphore>,
     connection_age: Duration,
+    tls: Option<WatchedServer>,
 }
 
 impl<H> Clone for Server<H> {
@@ -100,6 +102,7 @@ impl<H> Clone for Server<H> {
             receiver: Arc::clone(&self.receiver),
             places: Arc::clone(&self.places),
             connection_age: self.connection_age,
+            tls: self.tls.clone(),
         }
     }
 }
@@ -121,7 +124,14 @@ impl<H: Handler> Server<H> {
             }),
             places: Arc::new(Semaphore::new(max_connections.min(Semaphore::MAX_PERMITS))),
             connection_age,
+            tls: None,
         }
+    }
+
+    /// Speaks TLS only, on all listeners.
+    #[must_use]
+    pub fn with_tls(self, tls: Option<WatchedServer>) -> Self {
+        Self { tls, ..self }
     }
 
     /// Serves until `stop`; then stops accepting, lets running requests finish for at most `drain`, and
@@ -133,64 +143,24 @@ impl<H: Handler> Server<H> {
     /// Errors of single connections and of `accept` never end it.
     pub async fn serve(&self, listener: TcpListener, stop: CancellationToken, drain: Duration) {
         let builder = Arc::new(connection_builder());
-        let mut connections = JoinSet::new();
-        let mut failing = false;
-        loop {
-            let accepted = tokio::select! {
-                biased;
-                () = stop.cancelled() => break,
-                Some(_) = connections.join_next() => continue,
-                accepted = listener.accept() => accepted,
+        accept(listener, &stop, |stream, connections| {
+            let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+                self.receiver.stats.refuse_connection();
+                return;
             };
-            match accepted {
-                Ok((stream, _)) => {
-                    failing = false;
-                    let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
-                        self.receiver.stats.refuse_connection();
-                        continue;
-                    };
-                    let connection = Connection {
-                        builder: Arc::clone(&builder),
-                        receiver: Arc::clone(&self.receiver),
-                        age: jittered(self.connection_age, getrandom::u32().unwrap_or(u32::MAX / 2)),
-                        drain,
-                        _counted: self.receiver.stats.open_connection(),
-                        _place: place,
-                    };
-                    connections.spawn(connection.serve(stream, stop.clone()));
-                }
-                Err(error) if concerns_one_connection(&error) => {}
-                Err(error) => {
-                    if !failing {
-                        tracing::warn!(%error, "cannot accept connections; trying again");
-                        failing = true;
-                    }
-                    tokio::select! {
-                        () = stop.cancelled() => break,
-                        () = tokio::time::sleep(ACCEPT_PAUSE) => {}
-                    }
-                }
-            }
-        }
-        drop(listener);
-        while connections.join_next().await.is_some() {}
+            let connection = Connection {
+                builder: Arc::clone(&builder),
+                receiver: Arc::clone(&self.receiver),
+                tls: self.tls.clone(),
+                age: jittered(self.connection_age, getrandom::u32().unwrap_or(u32::MAX / 2)),
+                drain,
+                _counted: self.receiver.stats.open_connection(),
+                _place: place,
+            };
+            connections.spawn(connection.serve(stream, stop.clone()));
+        })
+        .await;
     }
-}
-
-/// The peer gave up between its SYN and our `accept`.
-fn concerns_one_connection(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionAborted
-            | io::ErrorKind::ConnectionReset
-            | io::ErrorKind::ConnectionRefused
-            | io::ErrorKind::Interrupted
-    )
-}
-
-/// `age` ± 10 %: connections opened together do not end together. `random` is uniform.
-fn jittered(age: Duration, random: u32) -> Duration {
-    age.mul_f64(0.9 + 0.2 * f64::from(random) / f64::from(u32::MAX))
 }
 
 fn connection_builder() -> auto::Builder<TokioExecutor> {
@@ -216,6 +186,7 @@ fn connection_builder() -> auto::Builder<TokioExecutor> {
 struct Connection<H> {
     builder: Arc<auto::Builder<TokioExecutor>>,
     receiver: Arc<Receiver<H>>,
+    tls: Option<WatchedServer>,
     age: Duration,
     drain: Duration,
     _counted: OpenConnection,
@@ -236,6 +207,21 @@ impl<H: Handler> Connection<H> {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(FIRST_BYTE_TIMEOUT) => return,
         }
+        let stream = match &self.tls {
+            None => Stream::Plain(stream),
+            Some(tls) => {
+                let agreed = tokio::select! {
+                    biased;
+                    agreed = tls::server::accept(tls, stream) => agreed,
+                    () = stop.cancelled() => return,
+                };
+                let Ok(stream) = agreed else {
+                    self.receiver.stats.fail_handshake();
+                    return;
+                };
+                stream
+            }
+        };
         // A connection that is always ready may use up its task's budget; its timers must not wait for that.
         let old = unconstrained(tokio::time::sleep(self.age));
         let receiver = Arc::clone(&self.receiver);
@@ -272,16 +258,4 @@ impl<H: Handler> Connection<H> {
 async fn after(event: impl Future<Output = ()>, delay: Duration) {
     event.await;
     tokio::time::sleep(delay).await;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ages_are_spread_by_a_tenth_each_way() {
-        let age = Duration::from_mins(5);
-        assert_eq!(jittered(age, 0), Duration::from_secs(270));
-        assert_eq!(jittered(age, u32::MAX), Duration::from_secs(330));
-    }
 }

@@ -121,6 +121,7 @@ struct Inner {
     transports: [TransportStats; 2],
     connections: Gauge,
     refused_connections: Counter,
+    failed_handshakes: Counter,
 }
 
 /// Shared by all listeners of a process.
@@ -146,6 +147,7 @@ impl Stats {
             }),
             connections: Gauge::default(),
             refused_connections: Counter::default(),
+            failed_handshakes: Counter::default(),
         };
         let prefix = registry.sub_registry_with_prefix("jevmetrics_receive");
         prefix.register("requests", "Requests whose headers arrived", requests);
@@ -169,6 +171,11 @@ impl Stats {
             "refused_connections",
             "Connections closed at once because maxConnections were open",
             inner.refused_connections.clone(),
+        );
+        prefix.register(
+            "failed_handshakes",
+            "Connections closed because TLS was not agreed on",
+            inner.failed_handshakes.clone(),
         );
         Self(Arc::new(inner))
     }
@@ -204,6 +211,15 @@ impl Stats {
     /// Open connections.
     pub fn connections(&self) -> i64 {
         self.0.connections.get()
+    }
+
+    /// Connections closed so far because TLS was not agreed on.
+    pub fn failed_handshakes(&self) -> u64 {
+        self.0.failed_handshakes.get()
+    }
+
+    pub(super) fn fail_handshake(&self) {
+        self.0.failed_handshakes.inc();
     }
 
     pub(super) fn refuse_connection(&self) {

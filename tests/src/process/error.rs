@@ -49,6 +49,9 @@ pub enum ProcessError {
     /// No answer from its metrics port.
     #[error("data plane did not answer: {0}")]
     Http(#[from] reqwest::Error),
+    /// No heartbeat from its peer port.
+    #[error(transparent)]
+    Peer(#[from] crate::peer::AskError),
 }
 
 pub(super) fn io_error(what: &'static str) -> impl Fn(io::Error) -> ProcessError {

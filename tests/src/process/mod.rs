@@ -23,7 +23,9 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
-use crate::{http_client, poll};
+use jevmetrics_api::member::Member;
+
+use crate::{http_client, peer, poll};
 use error::io_error;
 use output::Captured;
 use prepare::{fill_ports, replace};
@@ -32,8 +34,8 @@ pub use error::ProcessError;
 pub use prepare::{BINARY_VARIABLE, find_binary};
 pub use scrape::parse as parse_metrics;
 pub use settings::{
-    Compression, Export, ExportProtocol, Header, Identity, Inference, Ingest, Listen, Live, LiveFile, Mode,
-    Policy, Retention, SettingsFile, Source,
+    Compression, Export, ExportProtocol, Header, Identity, Inference, Ingest, Listen, Live, LiveFile,
+    LiveObject, Mode, Peer, PeerTls, Policy, Retention, SettingsFile, Source,
 };
 
 const KEY_FILE: &str = "api-key";
@@ -112,10 +114,14 @@ impl DataPlane {
         let directory = tempfile::tempdir().map_err(io_error("cannot make a directory"))?;
         let mut settings = options.settings;
         settings.listen = fill_ports(settings.listen)?;
-        if settings.live.file.as_os_str().is_empty() {
-            settings.live.file = directory.path().join("live.yaml");
-        }
-        let live_file = settings.live.file.clone();
+        let live_file = match &mut settings.live {
+            Live::File { file } if file.as_os_str().is_empty() => {
+                *file = directory.path().join("live.yaml");
+                file.clone()
+            }
+            Live::File { file } => file.clone(),
+            Live::Object { .. } => directory.path().join("unused.yaml"),
+        };
         if let Some(key) = &options.api_key {
             let file = directory.path().join(KEY_FILE);
             replace(&file, key)?;
@@ -205,6 +211,14 @@ impl DataPlane {
     /// `http://address:port` of OTLP over HTTP.
     pub fn http_endpoint(&self) -> String {
         format!("http://{}", self.listen.http)
+    }
+
+    /// Its heartbeat document, asked for without TLS.
+    ///
+    /// # Errors
+    /// No answer, or none that can be read.
+    pub async fn member(&self) -> Result<Member, ProcessError> {
+        Ok(peer::ask(self.listen.peer).await?)
     }
 
     /// Its directory: settings, key, captured output.

@@ -27,6 +27,7 @@ pub(super) fn fill_ports(mut listen: Listen) -> Result<Listen, ProcessError> {
     for address in [
         &mut listen.grpc,
         &mut listen.http,
+        &mut listen.peer,
         &mut listen.metrics,
         &mut listen.admin,
     ] {

@@ -18,6 +18,9 @@ pub struct SettingsFile {
     pub listen: Listen,
     /// Where the live policy is.
     pub live: Live,
+    /// How other pods are spoken with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer: Option<Peer>,
     /// Limits of what comes in.
     pub ingest: Ingest,
     /// Where it goes.
@@ -33,6 +36,8 @@ pub struct Listen {
     pub grpc: SocketAddr,
     /// OTLP over HTTP.
     pub http: SocketAddr,
+    /// Other pods and the operator.
+    pub peer: SocketAddr,
     /// Metrics and probes.
     pub metrics: SocketAddr,
     /// Pages for people.
@@ -41,9 +46,46 @@ pub struct Listen {
 
 /// `live`.
 #[derive(Debug, Clone, Serialize)]
-pub struct Live {
-    /// Path of the live file.
-    pub file: PathBuf,
+#[serde(untagged)]
+pub enum Live {
+    /// A file.
+    File {
+        /// Its path; an empty one is filled in.
+        file: PathBuf,
+    },
+    /// A `ConfigMap` read through the Kubernetes API.
+    Object {
+        /// Which.
+        object: LiveObject,
+    },
+}
+
+/// `live.object`.
+#[derive(Debug, Clone, Serialize)]
+pub struct LiveObject {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// `peer`.
+#[derive(Debug, Clone, Serialize)]
+pub struct Peer {
+    /// Mutual TLS.
+    pub tls: PeerTls,
+}
+
+/// `peer.tls`.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PeerTls {
+    /// Certificate with its chain.
+    pub certificate_file: PathBuf,
+    /// Its key.
+    pub key_file: PathBuf,
+    /// Roots that clients must come from.
+    pub ca_file: PathBuf,
 }
 
 /// `ingest`.
@@ -230,10 +272,12 @@ impl SettingsFile {
             listen: Listen {
                 grpc: unset,
                 http: unset,
+                peer: unset,
                 metrics: unset,
                 admin: unset,
             },
-            live: Live { file: PathBuf::new() },
+            live: Live::File { file: PathBuf::new() },
+            peer: None,
             ingest: Ingest::default(),
             export: Export {
                 endpoint: export_endpoint.to_owned(),

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use jevmetrics_testkit::mock_jev::MockJev;
 use jevmetrics_testkit::process::{
-    DataPlane, Header, Mode, Options, ProcessError, SettingsFile, Source, find_binary,
+    DataPlane, Header, Live, Mode, Options, ProcessError, SettingsFile, Source, find_binary,
 };
 use jevmetrics_testkit::sink::Sink;
 
@@ -32,7 +32,9 @@ fn options() -> Options {
 /// The settings as text, with one piece replaced.
 fn altered(from: &str, to: &str) -> String {
     let mut settings = options().settings;
-    settings.live.file = "/nowhere/live.yaml".into();
+    settings.live = Live::File {
+        file: "/nowhere/live.yaml".into(),
+    };
     let text = serde_yaml::to_string(&settings).unwrap();
     let altered = text.replacen(from, to, 1);
     assert_ne!(text, altered);
@@ -137,12 +139,13 @@ async fn a_missing_secret_of_an_export_header_is_named() {
 async fn a_port_in_use_is_named() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
-    for name in ["grpc", "http", "metrics", "admin"] {
+    for name in ["grpc", "http", "peer", "metrics", "admin"] {
         let mut options = options();
         let listen = &mut options.settings.listen;
         match name {
             "grpc" => listen.grpc = address,
             "http" => listen.http = address,
+            "peer" => listen.peer = address,
             "metrics" => listen.metrics = address,
             _ => listen.admin = address,
         }
@@ -160,7 +163,9 @@ async fn settings_can_be_checked_without_starting() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("settings.yaml");
     let mut settings = fast(&sink, &jev);
-    settings.live.file = directory.path().join("live.yaml");
+    settings.live = Live::File {
+        file: directory.path().join("live.yaml"),
+    };
     let text = serde_yaml::to_string(&settings).unwrap();
     let check = |text: &str| {
         std::fs::write(&file, text).unwrap();
@@ -201,6 +206,7 @@ async fn the_log_says_where_it_listens() {
     for (name, address) in [
         ("grpc", listen.grpc),
         ("http", listen.http),
+        ("peer", listen.peer),
         ("metrics", listen.metrics),
         ("admin", listen.admin),
     ] {

@@ -153,29 +153,3 @@ async fn following_ends_when_it_is_stopped() {
         .expect("following ends")
         .unwrap();
 }
-
-#[test]
-fn each_change_of_state_is_news_once() {
-    let policy = |yaml: &str| LivePolicy::from_yaml(yaml).map_err(|error| error.to_string());
-    let lost = || Err("not found".to_owned());
-    let mut state = LiveState::default();
-    for (reading, change) in [
-        (lost(), Change::Failed),
-        (lost(), Change::Nothing),
-        (policy(ANNOTATE), Change::NewPolicy),
-        (
-            policy("policy: {schema: 1, mode: Annotate} # the same\n"),
-            Change::Nothing,
-        ),
-        (policy(BROKEN), Change::Failed),
-        (policy(BROKEN), Change::Nothing),
-        (lost(), Change::Failed),
-        (policy(ANNOTATE), Change::ReadableAgain),
-        (lost(), Change::Failed),
-        (policy(REDUCE), Change::NewPolicy),
-    ] {
-        let (next, seen) = state.after(reading);
-        assert_eq!(seen, change, "{next:?}");
-        state = next;
-    }
-}

@@ -1,0 +1,102 @@
+//! What this process says of itself.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use jevmetrics_api::member::{InferenceReport, Member, PolicyReport, PolicyState, State};
+use tokio::sync::watch;
+
+use crate::args::Pod;
+use crate::clock::Clock;
+use crate::infer::Inference;
+use crate::live::LiveState;
+use crate::observe::health::{Life, Readiness};
+
+/// What does not change over the life of a process.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    /// [`crate::member::Member::id`].
+    pub id: String,
+    /// The host's name.
+    pub hostname: String,
+    /// What the process was told of its pod.
+    pub pod: Pod,
+    /// [`jevmetrics_api::settings::settings_digest`] of the settings in use.
+    pub settings_digest: String,
+    /// Their revision.
+    pub revision: String,
+    /// Whom the process asks: `inference.baseURL`.
+    pub endpoint: String,
+}
+
+/// Sources of the document.
+pub struct Heartbeat {
+    /// What does not change.
+    pub identity: Identity,
+    /// The process's clock.
+    pub clock: Clock,
+    /// Unix nanoseconds of the start.
+    pub started_at: i64,
+    /// Where the process is in its life.
+    pub readiness: Arc<Readiness>,
+    /// The live object.
+    pub live: watch::Receiver<LiveState>,
+    /// How asking goes.
+    pub inference: Arc<Inference>,
+}
+
+impl Heartbeat {
+    /// The document now.
+    pub fn document(&self) -> Member {
+        let Identity {
+            id,
+            hostname,
+            pod,
+            settings_digest,
+            revision,
+            endpoint,
+        } = self.identity.clone();
+        Member {
+            id,
+            hostname,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started_at: self.started_at,
+            last_seen: self.clock.unix_nanos(),
+            is_this_pod: false,
+            leader_locks: Vec::new(),
+            pod: pod.name,
+            uid: pod.uid,
+            node: pod.node,
+            state: match self.readiness.life() {
+                Life::Starting => State::Starting,
+                Life::Serving => State::Serving,
+                Life::Draining => State::Draining,
+            },
+            settings_digest,
+            revision,
+            policy: policy(&self.live.borrow()),
+            inference: inference(endpoint, &self.inference, Instant::now()),
+        }
+    }
+}
+
+fn policy(live: &LiveState) -> PolicyReport {
+    PolicyReport {
+        state: match live.policy {
+            Some(_) => PolicyState::Read,
+            None => PolicyState::Awaiting,
+        },
+        mode: live.policy.as_ref().map(|policy| policy.mode().into()),
+        error: live.error.clone(),
+    }
+}
+
+fn inference(endpoint: String, inference: &Inference, now: Instant) -> InferenceReport {
+    let state = inference.state(now);
+    InferenceReport {
+        endpoint,
+        model: state.answering_model.map(|model| model.to_string()),
+        state: inference.reported(now),
+        reason: state.health.cause().map(|cause| cause.as_str().to_owned()),
+    }
+}
