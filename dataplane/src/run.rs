@@ -141,7 +141,7 @@ async fn serve(settings: &DataPlaneSettings, member: Member, identity: Identity)
         following.secret(key);
     }
     let (inference, asking) = Inference::start(
-        setup::inference_config(settings.inference(), key),
+        setup::inference_config(settings.inference(), key, &mut following)?,
         Arc::new(StoredOutcomes::new(Arc::clone(&assessments), clock)),
         &mut registry,
         stop_background.clone(),
@@ -160,8 +160,12 @@ async fn serve(settings: &DataPlaneSettings, member: Member, identity: Identity)
     for secret in headers.secrets() {
         following.secret(&secret);
     }
-    let exporter = setup::exporter(settings.export(), headers, exported.clone())?;
+    let exporter = setup::exporter(settings.export(), headers, exported.clone(), &mut following)?;
 
+    let ingest_tls = setup::ingest_tls(settings.ingest())?;
+    if let Some(tls) = &ingest_tls {
+        following.tls(tls);
+    }
     let peer_tls = setup::peer_tls(settings.peer())?;
     if let Some(tls) = &peer_tls {
         following.tls(tls);
@@ -220,7 +224,7 @@ async fn serve(settings: &DataPlaneSettings, member: Member, identity: Identity)
         max_unpacked_bytes: ingest.max_unpacked_bytes(),
     };
     let (connections, age) = (ingest.max_connections(), ingest.connection_age());
-    let server = Server::new(Arc::new(pipeline), limits, connections, age, received);
+    let server = Server::new(Arc::new(pipeline), limits, connections, age, received).with_tls(ingest_tls);
     let drain = settings.export().timeout() + DRAIN_MARGIN;
     let mut receiving = JoinSet::new();
     for listener in [listeners.grpc, listeners.http] {

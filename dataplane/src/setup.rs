@@ -1,22 +1,24 @@
 //! From settings to the parts that they describe.
 
 use std::num::{NonZeroU32, NonZeroUsize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderValue;
 use jevmetrics_api::settings;
 use jevmetrics_otlp::identity::{ContextAttributes, IdentityMode};
+use rustls::pki_types::ServerName;
 
-use crate::export::grpc::GrpcExporter;
-use crate::export::http::HttpExporter;
+use crate::export::grpc::{DownstreamTls, GrpcExporter};
+use crate::export::http::{HttpExporter, SetupError};
 use crate::export::pack::Compression;
-use crate::export::resolve::GrpcEndpoint;
-use crate::export::{self, Exporter};
+use crate::export::resolve::{EndpointError, GrpcEndpoint};
+use crate::export::{self, Exporter, HeaderSource};
 use crate::export_headers::ExportHeaders;
+use crate::following::Following;
 use crate::infer::client::KeySource;
-use crate::infer::{Budget, InferenceConfig};
+use crate::infer::{self, Budget, InferenceConfig};
 use crate::retain::assessments::Assessments;
 use crate::secret::WatchedSecret;
 use crate::start_error::StartError;
@@ -59,7 +61,17 @@ pub(crate) fn identity_mode(inference: &settings::Inference) -> IdentityMode {
 pub(crate) fn inference_config(
     inference: &settings::Inference,
     key: Option<Arc<WatchedSecret>>,
-) -> InferenceConfig {
+    following: &mut Following,
+) -> Result<InferenceConfig, StartError> {
+    let clients = match inference.tls() {
+        None => None,
+        Some(tls) => {
+            let files = client_files("inference.tls", Some(tls));
+            let clients = tls::http::load(files, infer::client::client_builder)?;
+            following.tls(&clients);
+            Some(clients)
+        }
+    };
     let key = key.map(|secret| -> KeySource {
         Arc::new(move || {
             let mut value = HeaderValue::from_str(&format!("Bearer {}", secret.get()?.expose())).ok()?;
@@ -67,7 +79,7 @@ pub(crate) fn inference_config(
             Some(value)
         })
     });
-    InferenceConfig {
+    Ok(InferenceConfig {
         base_url: inference.base_url().to_owned(),
         model: inference.model().to_owned(),
         timeout: inference.timeout(),
@@ -78,32 +90,84 @@ pub(crate) fn inference_config(
             burst: NonZeroU32::new(inference.burst()).unwrap_or(NonZeroU32::MIN),
         },
         key,
-    }
+        clients,
+    })
 }
 
 pub(crate) fn exporter(
     export: &settings::Export,
     headers: ExportHeaders,
     stats: export::stats::Stats,
+    following: &mut Following,
 ) -> Result<Exporter, StartError> {
     let compression = match export.compression() {
         settings::Compression::None => Compression::None,
         settings::Compression::Gzip => Compression::Gzip,
     };
-    let (endpoint, headers) = (export.endpoint(), headers.into_source());
-    let failed = |error: &dyn std::fmt::Display| StartError::Export(error.to_string());
+    let headers = headers.into_source();
     let protocol = match export.protocol() {
         settings::Protocol::Grpc => {
-            let endpoint = GrpcEndpoint::parse(&endpoint.url()).map_err(|error| failed(&error))?;
-            let exporter = GrpcExporter::new(&endpoint, compression, headers, CONNECT_TIMEOUT);
-            export::Protocol::Grpc(exporter.map_err(|error| failed(&error))?)
+            export::Protocol::Grpc(grpc_exporter(export, compression, headers, following)?)
         }
         settings::Protocol::Http => {
-            let exporter = HttpExporter::new(&endpoint.url(), compression, headers, CONNECT_TIMEOUT);
-            export::Protocol::Http(exporter.map_err(|error| failed(&error))?)
+            export::Protocol::Http(http_exporter(export, compression, headers, following)?)
         }
     };
     Ok(Exporter::new(protocol, stats))
+}
+
+fn grpc_exporter(
+    export: &settings::Export,
+    compression: Compression,
+    headers: HeaderSource,
+    following: &mut Following,
+) -> Result<GrpcExporter, StartError> {
+    let failed = |error: EndpointError| StartError::Export(error.to_string());
+    let endpoint = GrpcEndpoint::parse(&export.endpoint().url()).map_err(failed)?;
+    if !export.endpoint().is_secure() {
+        return GrpcExporter::new(&endpoint, compression, headers, CONNECT_TIMEOUT).map_err(failed);
+    }
+    let client = tls::client::load(client_files("export.tls", export.tls()), tls::HTTP2)?;
+    following.tls(&client);
+    let name = export.tls().and_then(settings::ClientTls::server_name);
+    let name = name.unwrap_or_else(|| export.endpoint().host()).to_owned();
+    let name = ServerName::try_from(name)
+        .map_err(|_| StartError::Export("its host must be a DNS name or an address".to_owned()))?;
+    let tls = DownstreamTls { client, name };
+    GrpcExporter::over_tls(&endpoint, tls, compression, headers, CONNECT_TIMEOUT).map_err(failed)
+}
+
+fn http_exporter(
+    export: &settings::Export,
+    compression: Compression,
+    headers: HeaderSource,
+    following: &mut Following,
+) -> Result<HttpExporter, StartError> {
+    let failed = |error: SetupError| match error {
+        SetupError::Tls(error) => StartError::Tls(error),
+        error => StartError::Export(error.to_string()),
+    };
+    let url = export.endpoint().url();
+    if !export.endpoint().is_secure() {
+        return HttpExporter::new(&url, compression, headers, CONNECT_TIMEOUT).map_err(failed);
+    }
+    let files = client_files("export.tls", export.tls());
+    let name = export.tls().and_then(settings::ClientTls::server_name);
+    let (exporter, watched) =
+        HttpExporter::over_tls(&url, files, name, compression, headers, CONNECT_TIMEOUT).map_err(failed)?;
+    following.tls(&watched);
+    Ok(exporter)
+}
+
+/// TLS of the ports that senders connect to.
+pub(crate) fn ingest_tls(ingest: &settings::Ingest) -> Result<Option<WatchedServer>, StartError> {
+    let Some(tls) = ingest.tls() else { return Ok(None) };
+    let files = TlsFiles {
+        setting: "ingest.tls",
+        pair: Some(pair(tls.key_pair())),
+        ca: tls.client_ca_file().map(Path::to_owned),
+    };
+    Ok(Some(tls::server::load(files, tls::HTTP2_OR_1)?))
 }
 
 /// TLS of the peer port: who connects must show a certificate from the same authority.
@@ -119,4 +183,12 @@ pub(crate) fn peer_tls(peer: &settings::Peer) -> Result<Option<WatchedServer>, S
 
 fn pair(pair: &settings::KeyPair) -> (PathBuf, PathBuf) {
     (pair.certificate_file().to_owned(), pair.key_file().to_owned())
+}
+
+fn client_files(setting: &'static str, tls: Option<&settings::ClientTls>) -> TlsFiles {
+    TlsFiles {
+        setting,
+        pair: tls.and_then(settings::ClientTls::key_pair).map(pair),
+        ca: tls.and_then(settings::ClientTls::ca_file).map(Path::to_owned),
+    }
 }

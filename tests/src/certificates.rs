@@ -48,9 +48,14 @@ impl Authority {
         })
     }
 
-    /// The authority's own certificate.
+    /// Where [`Self::ca_file`] is put.
+    pub fn ca_path(&self) -> PathBuf {
+        self.directory.path().join("ca.crt")
+    }
+
+    /// Writes the authority's own certificate.
     pub fn ca_file(&self) -> PathBuf {
-        let path = self.directory.path().join("ca.crt");
+        let path = self.ca_path();
         replace(&path, &self.certificate.pem());
         path
     }

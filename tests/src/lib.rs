@@ -25,4 +25,5 @@ pub mod rpc;
 pub mod script;
 pub mod sink;
 pub mod source;
+pub mod tls_proxy;
 mod truncated;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use http::HeaderName;
 
 use super::secret::SecretSource;
+use super::tls::ClientTls;
 use super::url;
 use crate::document::{Fields, Node, Problems, Read};
 
@@ -17,6 +18,7 @@ pub struct Export {
     timeout: Duration,
     max_request_bytes: usize,
     headers: Vec<ExportHeader>,
+    tls: Option<ClientTls>,
 }
 
 /// The protocol towards downstream.
@@ -37,9 +39,10 @@ pub enum Compression {
     Gzip,
 }
 
-/// The address of downstream. Always plain `http`.
+/// The address of downstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
+    secure: bool,
     host: String,
     port: u16,
     path: String,
@@ -67,13 +70,22 @@ impl Export {
                 .map_err(|rule| fields.refuse("endpoint", rule))
         });
         let headers = read_headers(fields);
+        let tls = fields.optional_section("tls", ClientTls::read);
+        let (endpoint, tls) = (endpoint?, tls?);
+        if tls.is_some() && !endpoint.secure {
+            return Err(fields.refuse(
+                "tls",
+                "must not be given with an http:// endpoint: it would not be used",
+            ));
+        }
         Ok(Self {
-            endpoint: endpoint?,
+            endpoint,
             protocol: protocol?,
             compression: compression?,
             timeout: Duration::from_millis(timeout?.into()),
             max_request_bytes: max_request_bytes? as usize,
             headers: headers?,
+            tls,
         })
     }
 
@@ -102,6 +114,11 @@ impl Export {
         self.max_request_bytes
     }
 
+    /// Files and name for TLS; only with an `https` endpoint, which does without them as well.
+    pub fn tls(&self) -> Option<&ClientTls> {
+        self.tls.as_ref()
+    }
+
     /// Headers of every request, no name twice.
     pub fn headers(&self) -> &[ExportHeader] {
         &self.headers
@@ -111,9 +128,6 @@ impl Export {
 impl Endpoint {
     fn parse(text: &str, protocol: Protocol) -> Result<Self, &'static str> {
         let parts = url::parse(text)?;
-        if parts.secure {
-            return Err("must be http: TLS to downstream is not supported yet");
-        }
         let path = match (protocol, parts.path.as_str()) {
             (Protocol::Grpc, "" | "/") => "/",
             (Protocol::Grpc, _) => return Err("must have no path with protocol GRPC"),
@@ -121,10 +135,16 @@ impl Endpoint {
             (Protocol::Http, path) => path,
         };
         Ok(Self {
+            secure: parts.secure,
             host: parts.host,
-            port: parts.port.unwrap_or(80),
+            port: parts.port.unwrap_or(if parts.secure { 443 } else { 80 }),
             path: path.to_owned(),
         })
+    }
+
+    /// Whether the scheme is https.
+    pub fn is_secure(&self) -> bool {
+        self.secure
     }
 
     /// Host name or IP address, an IPv6 address without brackets: what is looked up.
@@ -135,7 +155,7 @@ impl Endpoint {
             .unwrap_or(&self.host)
     }
 
-    /// The port; 80 if the URL has none.
+    /// The port; 80 or, with https, 443 if the URL has none.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -152,7 +172,8 @@ impl Endpoint {
 
     /// The whole URL.
     pub fn url(&self) -> String {
-        format!("http://{}{}", self.authority(), self.path)
+        let scheme = if self.secure { "https" } else { "http" };
+        format!("{scheme}://{}{}", self.authority(), self.path)
     }
 }
 

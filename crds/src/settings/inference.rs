@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::secret::SecretSource;
+use super::tls::ClientTls;
 use super::url;
 use crate::document::{Fields, Read};
 
@@ -21,6 +22,7 @@ pub struct Inference {
     requests_per_second: u32,
     burst: u32,
     context_attributes: Vec<String>,
+    tls: Option<ClientTls>,
 }
 
 /// What makes two instruments one identity.
@@ -61,8 +63,16 @@ impl Inference {
         let requests_per_second = fields.integer("requestsPerSecondPerReplica", 10, 1..=10_000);
         let burst = fields.integer("burst", 1, 1..=10_000);
         let context_attributes = read_context_attributes(fields);
+        let tls = fields.optional_section("tls", ClientTls::read_roots);
+        let (base_url, tls) = (base_url?, tls?);
+        if tls.is_some() && !base_url.starts_with("https://") {
+            return Err(fields.refuse(
+                "tls",
+                "must not be given with an http:// baseURL: it would not be used",
+            ));
+        }
         Ok(Self {
-            base_url: base_url?,
+            base_url,
             model: model?,
             api_key: api_key?,
             identity: identity?,
@@ -74,6 +84,7 @@ impl Inference {
             requests_per_second: requests_per_second?,
             burst: burst?,
             context_attributes: context_attributes?,
+            tls,
         })
     }
 
@@ -130,6 +141,11 @@ impl Inference {
     /// Requests that the local budget lets through at once.
     pub fn burst(&self) -> u32 {
         self.burst
+    }
+
+    /// Roots for TLS; only with an `https` base URL, which does without them as well.
+    pub fn tls(&self) -> Option<&ClientTls> {
+        self.tls.as_ref()
     }
 
     /// Resource attributes that the model may see, in the order given, none twice.

@@ -1,16 +1,18 @@
-//! Limits on what is received.
+//! How metrics come in: limits, and TLS.
 
 use std::time::Duration;
 
+use super::tls::ServerTls;
 use crate::document::{Fields, Read};
 
-/// Limits on what is received.
+/// How metrics come in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ingest {
     max_request_bytes: usize,
     max_unpacked_bytes: usize,
     max_connections: usize,
     connection_age: Duration,
+    tls: Option<ServerTls>,
 }
 
 impl Ingest {
@@ -19,6 +21,7 @@ impl Ingest {
         let unpacked = fields.integer("maxUnpackedBytes", 32 << 20, 1024..=1 << 30);
         let connections = fields.integer("maxConnections", 128, 1..=65_536);
         let age = fields.integer("connectionAgeSeconds", 300, 1..=86_400);
+        let tls = fields.optional_section("tls", ServerTls::read);
         let (request, unpacked) = (request?, unpacked?);
         if unpacked < request {
             let rule = format!("must be at least maxRequestBytes ({request}), is {unpacked}");
@@ -29,6 +32,7 @@ impl Ingest {
             max_unpacked_bytes: unpacked as usize,
             max_connections: connections? as usize,
             connection_age: Duration::from_secs(age?.into()),
+            tls: tls?,
         })
     }
 
@@ -50,5 +54,10 @@ impl Ingest {
     /// How long a connection lives before its client is asked to make a new one.
     pub fn connection_age(&self) -> Duration {
         self.connection_age
+    }
+
+    /// TLS of both ports; without it they speak plaintext.
+    pub fn tls(&self) -> Option<&ServerTls> {
+        self.tls.as_ref()
     }
 }

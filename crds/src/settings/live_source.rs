@@ -80,7 +80,7 @@ impl fmt::Display for LiveObject {
 }
 
 /// What Kubernetes takes between two dots of a name. Such a text is safe in a path, a selector and a log line.
-fn is_label(text: &str) -> bool {
+pub(super) fn is_label(text: &str) -> bool {
     let inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     !text.is_empty() && text.bytes().all(inside) && !text.starts_with('-') && !text.ends_with('-')
 }

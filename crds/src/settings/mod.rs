@@ -20,7 +20,7 @@ pub use self::listen::Listen;
 pub use self::live_source::{LiveObject, LiveSource};
 pub use self::peer::Peer;
 pub use self::secret::SecretSource;
-pub use self::tls::{KeyPair, PeerTls};
+pub use self::tls::{ClientTls, KeyPair, PeerTls, ServerTls};
 use crate::document::{self, Fields, Read, SettingsError};
 
 /// The only schema number there is.

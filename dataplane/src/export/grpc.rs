@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use http::header::{CONTENT_TYPE, TE, USER_AGENT};
-use http::uri::{PathAndQuery, Scheme};
+use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use http_body_util::Full;
 use tokio::time::{Instant, timeout_at};
 
 use super::lanes::MAX_LANES;
 use super::pack::{Compression, Packed, pack};
+pub use super::pool::DownstreamTls;
 use super::pool::{Failure, Lease, Pool, RequestBody};
 use super::resolve::{EndpointError, GrpcEndpoint, Resolve};
 use super::{HeaderSource, Sent, answer, translate};
@@ -53,6 +54,18 @@ impl GrpcExporter {
         Self::with_resolver(endpoint, resolver, compression, headers, connect_timeout)
     }
 
+    /// As [`Self::new`], for an endpoint with https.
+    pub fn over_tls(
+        endpoint: &GrpcEndpoint,
+        tls: DownstreamTls,
+        compression: Compression,
+        headers: HeaderSource,
+        connect_timeout: Duration,
+    ) -> Result<Self, EndpointError> {
+        let pool = Pool::new(Arc::new(endpoint.clone()), connect_timeout, Some(tls));
+        Self::with_pool(endpoint, pool, compression, headers)
+    }
+
     /// Finds addresses by `resolver`; `endpoint` only names downstream in requests.
     pub fn with_resolver(
         endpoint: &GrpcEndpoint,
@@ -61,8 +74,18 @@ impl GrpcExporter {
         headers: HeaderSource,
         connect_timeout: Duration,
     ) -> Result<Self, EndpointError> {
+        let pool = Pool::new(resolver, connect_timeout, None);
+        Self::with_pool(endpoint, pool, compression, headers)
+    }
+
+    fn with_pool(
+        endpoint: &GrpcEndpoint,
+        pool: Pool,
+        compression: Compression,
+        headers: HeaderSource,
+    ) -> Result<Self, EndpointError> {
         let uri = Uri::builder()
-            .scheme(Scheme::HTTP)
+            .scheme(endpoint.scheme().clone())
             .authority(endpoint.authority().clone())
             .path_and_query(PathAndQuery::from_static(EXPORT_PATH))
             .build()
@@ -79,7 +102,7 @@ impl GrpcExporter {
             fixed,
             headers,
             compression,
-            pool: Pool::new(resolver, connect_timeout),
+            pool,
         })
     }
 

@@ -4,20 +4,23 @@
 //! where the configuration says. Connections are pooled; one that was closed before a request left on it is
 //! replaced without a word.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 use prost::Message;
-use reqwest::{Client, Response, Url, redirect};
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::{Client, ClientBuilder, Response, Url, redirect};
 use tokio::time::{Instant, timeout_at};
 
 use super::answer::USED_BYTES;
 use super::pack::{Compression, Packed, pack};
 use super::{HeaderSource, Sent, translate};
 use crate::root_cause::root_cause;
-use crate::tls;
+use crate::tls::http::{Clients, WatchedHttp};
+use crate::tls::{self, TlsError, TlsFiles};
 use crate::verdict::Verdict;
 use crate::wire_messages::{ExportMetricsServiceResponse, Status};
 
@@ -36,18 +39,45 @@ pub enum SetupError {
     /// The client could not be built.
     #[error("HTTP client cannot be set up")]
     Client(#[source] reqwest::Error),
+    /// TLS could not be set up.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+}
+
+fn client_builder(connect_timeout: Duration) -> ClientBuilder {
+    tls::install_provider();
+    Client::builder()
+        .user_agent(super::USER_AGENT)
+        .redirect(redirect::Policy::none())
+        .no_proxy()
+        .connect_timeout(connect_timeout)
+        .tcp_nodelay(true)
+}
+
+/// Finds the addresses of this host, whatever name the URL has for TLS' sake.
+struct Renamed(Arc<str>);
+
+impl Resolve for Renamed {
+    fn resolve(&self, _: Name) -> Resolving {
+        let host = Arc::clone(&self.0);
+        Box::pin(async move {
+            // The port is that of the URL.
+            let addresses: Vec<_> = tokio::net::lookup_host((&*host, 0)).await?.collect();
+            Ok(Box::new(addresses.into_iter()) as Addrs)
+        })
+    }
 }
 
 /// Sends requests to one URL.
 pub struct HttpExporter {
     url: Url,
-    client: Client,
+    clients: Clients,
     headers: HeaderSource,
     compression: Compression,
 }
 
 impl HttpExporter {
-    /// `endpoint` is taken as it is; without a path, `/v1/metrics` is meant.
+    /// `endpoint` is taken as it is; without a path, `/v1/metrics` is meant. For https the system's roots count.
     pub fn new(
         endpoint: &str,
         compression: Compression,
@@ -55,13 +85,7 @@ impl HttpExporter {
         connect_timeout: Duration,
     ) -> Result<Self, SetupError> {
         let url = metrics_url(endpoint).ok_or(SetupError::Endpoint)?;
-        tls::install_provider();
-        let mut builder = Client::builder()
-            .user_agent(super::USER_AGENT)
-            .redirect(redirect::Policy::none())
-            .no_proxy()
-            .connect_timeout(connect_timeout)
-            .tcp_nodelay(true);
+        let mut builder = client_builder(connect_timeout);
         if url.scheme() == "http" {
             // Without TLS there is no need of root certificates, which a minimal image may lack.
             builder = builder.tls_certs_only([]);
@@ -69,10 +93,46 @@ impl HttpExporter {
         let client = builder.build().map_err(SetupError::Client)?;
         Ok(Self {
             url,
-            client,
+            clients: Clients::Fixed(client),
             headers,
             compression,
         })
+    }
+
+    /// As [`Self::new`], with the roots, the pair and perhaps the server's name of the settings. What must be followed
+    /// comes with it. Where a server has a `name` of its own, requests carry that one as their host.
+    pub fn over_tls(
+        endpoint: &str,
+        files: TlsFiles,
+        name: Option<&str>,
+        compression: Compression,
+        headers: HeaderSource,
+        connect_timeout: Duration,
+    ) -> Result<(Self, WatchedHttp), SetupError> {
+        let mut url = metrics_url(endpoint).ok_or(SetupError::Endpoint)?;
+        let renamed = match name {
+            Some(name) => {
+                let host = url.host_str().ok_or(SetupError::Endpoint)?;
+                let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+                url.set_host(Some(name)).map_err(|_| SetupError::Endpoint)?;
+                Some(host)
+            }
+            None => None,
+        };
+        let watched = tls::http::load(files, move || {
+            let builder = client_builder(connect_timeout);
+            match &renamed {
+                Some(host) => builder.dns_resolver(Arc::new(Renamed(host.as_str().into()))),
+                None => builder,
+            }
+        })?;
+        let exporter = Self {
+            url,
+            clients: Clients::Following(Arc::clone(&watched)),
+            headers,
+            compression,
+        };
+        Ok((exporter, watched))
     }
 
     pub(super) async fn export(&self, body: Bytes, deadline: Instant) -> Sent {
@@ -88,7 +148,8 @@ impl HttpExporter {
 
     async fn deliver(&self, packed: Packed) -> reqwest::Result<Verdict> {
         let mut request = self
-            .client
+            .clients
+            .get()
             .post(self.url.clone())
             .headers((*(self.headers)()).clone())
             .header(CONTENT_TYPE, PROTOBUF);

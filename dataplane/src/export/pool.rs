@@ -19,6 +19,7 @@ use hyper::client::conn::TrySendError;
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper::rt::Executor;
 use hyper_util::rt::TokioTimer;
+use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
@@ -26,6 +27,8 @@ use tokio::time::{Instant, timeout};
 use super::lanes::{Carrier, Lanes, Next};
 use super::resolve::Resolve;
 use crate::batched_io::{BatchedIo, Turns, batched};
+use crate::tls::client::WatchedClient;
+use crate::tls::{self, Stream};
 
 /// Prefix and payload of one message leave in one frame and one `writev`, without a copy of the payload.
 pub(super) type RequestBody = Full<Chain<Bytes, Bytes>>;
@@ -91,16 +94,31 @@ struct Shared {
     changed: Notify,
     resolver: Arc<dyn Resolve>,
     connect_timeout: Duration,
+    tls: Option<DownstreamTls>,
+}
+
+/// How TLS is spoken with downstream.
+#[derive(Debug, Clone)]
+pub struct DownstreamTls {
+    /// Roots, and what we show.
+    pub client: WatchedClient,
+    /// What downstream's certificate must hold.
+    pub name: ServerName<'static>,
 }
 
 impl Pool {
-    pub(super) fn new(resolver: Arc<dyn Resolve>, connect_timeout: Duration) -> Self {
+    pub(super) fn new(
+        resolver: Arc<dyn Resolve>,
+        connect_timeout: Duration,
+        tls: Option<DownstreamTls>,
+    ) -> Self {
         let lanes = Mutex::new(Lanes::new());
         Self(Arc::new(Shared {
             lanes,
             changed: Notify::new(),
             resolver,
             connect_timeout,
+            tls,
         }))
     }
 
@@ -168,10 +186,13 @@ async fn resolve(pool: Weak<Shared>) {
 
 /// Opens a connection and serves it to its end.
 async fn connect(pool: Weak<Shared>, attempt: u64, address: SocketAddr) {
-    let Some(connect_timeout) = pool.upgrade().map(|shared| shared.connect_timeout) else {
+    let settings = pool
+        .upgrade()
+        .map(|shared| (shared.connect_timeout, shared.tls.clone()));
+    let Some((connect_timeout, tls)) = settings else {
         return;
     };
-    let opened = timeout(connect_timeout, open(address)).await;
+    let opened = timeout(connect_timeout, open(address, tls)).await;
     let Some(shared) = pool.upgrade() else { return };
     let error = match opened {
         Ok(Ok((requests, connection))) => {
@@ -203,12 +224,19 @@ async fn connect(pool: Weak<Shared>, attempt: u64, address: SocketAddr) {
     shared.changed.notify_waiters();
 }
 
-type Connection = http2::Connection<BatchedIo<TcpStream>, RequestBody, InTurns>;
+type Connection = http2::Connection<BatchedIo<Stream>, RequestBody, InTurns>;
 
-async fn open(address: SocketAddr) -> io::Result<(SendRequest<RequestBody>, Connection)> {
+async fn open(
+    address: SocketAddr,
+    tls: Option<DownstreamTls>,
+) -> io::Result<(SendRequest<RequestBody>, Connection)> {
     let stream = TcpStream::connect(address).await?;
     // Without it, throughput falls to a tenth and less: small frames would wait for acknowledgements.
     stream.set_nodelay(true)?;
+    let stream = match tls {
+        None => Stream::Plain(stream),
+        Some(tls) => tls::client::connect(&tls.client, tls.name, stream).await?,
+    };
     let (io, turns) = batched(stream);
     http2::Builder::new(InTurns(Arc::new(Mutex::new(Some(turns)))))
         .timer(TokioTimer::new())
@@ -224,7 +252,7 @@ async fn open(address: SocketAddr) -> io::Result<(SendRequest<RequestBody>, Conn
 /// Spawns what a connection consists of. hyper hands over the part that reads and writes first, before there
 /// can be any request: that one is driven in turns.
 #[derive(Clone)]
-struct InTurns(Arc<Mutex<Option<Turns<TcpStream>>>>);
+struct InTurns(Arc<Mutex<Option<Turns<Stream>>>>);
 
 impl<F: Future<Output = ()> + Send + 'static> Executor<F> for InTurns {
     fn execute(&self, part: F) {

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 
 use http::Uri;
-use http::uri::Authority;
+use http::uri::{Authority, Scheme};
 
 /// The port that OTLP/gRPC has where none is named.
 const DEFAULT_PORT: u16 = 4317;
@@ -14,6 +14,7 @@ const DEFAULT_PORT: u16 = 4317;
 /// Where to send OTLP/gRPC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrpcEndpoint {
+    scheme: Scheme,
     authority: Authority,
     port: u16,
 }
@@ -22,10 +23,10 @@ pub struct GrpcEndpoint {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
     /// Not an address.
-    #[error("endpoint must be host:port or http://host:port")]
+    #[error("endpoint must be host:port, http://host:port or https://host:port")]
     Malformed,
     /// Another scheme.
-    #[error("endpoint must start with http:// or name no scheme")]
+    #[error("endpoint must start with http:// or https://, or name no scheme")]
     Scheme,
     /// More than an address.
     #[error("endpoint of a gRPC exporter must not have a path, a query or a user")]
@@ -33,7 +34,7 @@ pub enum EndpointError {
 }
 
 impl GrpcEndpoint {
-    /// Reads `host:port`, `http://host:port` or either without port.
+    /// Reads `host:port`, `http://host:port`, `https://host:port` or any of them without port.
     pub fn parse(text: &str) -> Result<Self, EndpointError> {
         let text = if text.contains("://") {
             text.to_owned()
@@ -41,9 +42,11 @@ impl GrpcEndpoint {
             format!("http://{text}")
         };
         let uri: Uri = text.parse().map_err(|_| EndpointError::Malformed)?;
-        if uri.scheme_str() != Some("http") {
-            return Err(EndpointError::Scheme);
-        }
+        let scheme = uri
+            .scheme()
+            .filter(|scheme| **scheme == Scheme::HTTP || **scheme == Scheme::HTTPS)
+            .cloned()
+            .ok_or(EndpointError::Scheme)?;
         let authority = uri.authority().cloned().ok_or(EndpointError::Malformed)?;
         if uri.path() != "/" || uri.query().is_some() || authority.as_str().contains('@') {
             return Err(EndpointError::Path);
@@ -52,7 +55,16 @@ impl GrpcEndpoint {
             return Err(EndpointError::Malformed);
         }
         let port = authority.port_u16().unwrap_or(DEFAULT_PORT);
-        Ok(Self { authority, port })
+        Ok(Self {
+            scheme,
+            authority,
+            port,
+        })
+    }
+
+    /// As it stands in requests.
+    pub(super) fn scheme(&self) -> &Scheme {
+        &self.scheme
     }
 
     /// As it stands in requests.
@@ -94,6 +106,7 @@ mod tests {
             ("http://collector.ns.svc:4317", "collector.ns.svc:4317", 4317),
             ("http://collector/", "collector", 4317),
             ("[::1]:1", "[::1]:1", 1),
+            ("https://collector:443", "collector:443", 443),
         ] {
             let endpoint = GrpcEndpoint::parse(text).unwrap();
             assert_eq!(
@@ -108,7 +121,7 @@ mod tests {
     fn what_would_be_ignored_is_refused() {
         for (text, error) in [
             ("", EndpointError::Malformed),
-            ("https://collector:4317", EndpointError::Scheme),
+            ("ftp://collector:4317", EndpointError::Scheme),
             ("http://collector:4317/v1/metrics", EndpointError::Path),
             ("http://user:word@collector", EndpointError::Path),
         ] {

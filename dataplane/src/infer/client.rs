@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use http::header::{ACCEPT, AUTHORIZATION};
 use http::{HeaderMap, HeaderValue};
 use reqwest::redirect::Policy;
-use reqwest::{Client, Response, StatusCode, Url};
+use reqwest::{Client, ClientBuilder, Response, StatusCode, Url};
 use tokio::time::{Instant, timeout_at};
 
 use jevmetrics_otlp::summary::Summary;
@@ -22,6 +22,7 @@ use super::failure::{Cause, Failure};
 use super::questions::Request;
 use super::reply::{self, BadReply, Reply};
 use crate::tls;
+use crate::tls::http::{Clients, WatchedHttp};
 
 /// Longest reply that is read.
 const REPLY_BYTES: usize = 1024 * 1024;
@@ -43,9 +44,19 @@ pub enum ClientError {
     Tls(String),
 }
 
+/// Everything about the HTTP client but its roots.
+pub(crate) fn client_builder() -> ClientBuilder {
+    tls::install_provider();
+    Client::builder()
+        .redirect(Policy::none())
+        // A proxy from the environment would see the key over plain HTTP, and nobody configured it for this.
+        .no_proxy()
+        .user_agent(concat!("jevmetrics/", env!("CARGO_PKG_VERSION")))
+}
+
 /// Asks Jev over HTTP.
 pub struct JevClient {
-    http: Client,
+    clients: Clients,
     endpoint: Url,
     model: String,
     timeout: Duration,
@@ -62,12 +73,7 @@ impl JevClient {
         key: Option<KeySource>,
     ) -> Result<Self, ClientError> {
         let endpoint = endpoint(base_url)?;
-        tls::install_provider();
-        let mut builder = Client::builder()
-            .redirect(Policy::none())
-            // A proxy from the environment would see the key over plain HTTP, and nobody configured it for this.
-            .no_proxy()
-            .user_agent(concat!("jevmetrics/", env!("CARGO_PKG_VERSION")));
+        let mut builder = client_builder();
         if endpoint.scheme() == "http" {
             // Without TLS there is no need of root certificates, which a minimal image may lack.
             builder = builder.tls_certs_only([]);
@@ -76,8 +82,25 @@ impl JevClient {
             .build()
             .map_err(|error| ClientError::Tls(root_text(&error)))?;
         Ok(Self {
-            http,
+            clients: Clients::Fixed(http),
             endpoint,
+            model,
+            timeout,
+            key,
+        })
+    }
+
+    /// A client for an https server whose certificate comes from other roots than the system's.
+    pub fn over_tls(
+        base_url: &str,
+        clients: WatchedHttp,
+        model: String,
+        timeout: Duration,
+        key: Option<KeySource>,
+    ) -> Result<Self, ClientError> {
+        Ok(Self {
+            clients: Clients::Following(clients),
+            endpoint: endpoint(base_url)?,
             model,
             timeout,
             key,
@@ -92,7 +115,8 @@ impl JevClient {
     #[allow(clippy::disallowed_methods, reason = "Retry-After may be a date")]
     async fn exchange(&self, summary: &Summary) -> Result<Reply, Failure> {
         let mut request = self
-            .http
+            .clients
+            .get()
             .post(self.endpoint.clone())
             .header(ACCEPT, "application/json");
         if let Some(key) = &self.key {

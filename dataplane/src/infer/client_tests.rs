@@ -320,7 +320,7 @@ async fn a_failed_tls_handshake_says_why() {
     });
     // Not by `JevClient::new`: this machine may have no root certificates.
     let client = JevClient {
-        http: Client::builder().tls_certs_only([]).no_proxy().build().unwrap(),
+        clients: Clients::Fixed(Client::builder().tls_certs_only([]).no_proxy().build().unwrap()),
         endpoint: endpoint(&format!("https://{address}")).unwrap(),
         model: "m".into(),
         timeout: PATIENT,

@@ -43,6 +43,7 @@ use self::state::{InferenceState, Seen};
 use self::stats::Stats;
 use self::wanted::Wanted;
 use crate::retain::answers::Answers;
+use crate::tls::http::WatchedHttp;
 
 pub use self::dispatcher::Budget;
 
@@ -89,6 +90,8 @@ pub struct InferenceConfig {
     pub budget: Budget,
     /// Where the key comes from; `None` for a server that needs none.
     pub key: Option<KeySource>,
+    /// HTTP clients with roots of their own; `None` for those of the system.
+    pub clients: Option<WatchedHttp>,
 }
 
 /// The way in for instruments, and the way to see how asking goes.
@@ -121,8 +124,12 @@ impl Inference {
             queue_size,
             budget,
             key,
+            clients,
         } = config;
-        let client = JevClient::new(&base_url, model, timeout, key)?;
+        let client = match clients {
+            Some(clients) => JevClient::over_tls(&base_url, clients, model, timeout, key)?,
+            None => JevClient::new(&base_url, model, timeout, key)?,
+        };
         if client.exposes_key() {
             tracing::warn!("inference.baseURL is plain http: the key crosses the network unencrypted");
         }

@@ -9,6 +9,7 @@
 
 pub mod client;
 mod files;
+pub mod http;
 pub mod server;
 mod stream;
 mod watched;

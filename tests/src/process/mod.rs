@@ -34,8 +34,8 @@ pub use error::ProcessError;
 pub use prepare::{BINARY_VARIABLE, find_binary};
 pub use scrape::parse as parse_metrics;
 pub use settings::{
-    Compression, Export, ExportProtocol, Header, Identity, Inference, Ingest, Listen, Live, LiveFile,
-    LiveObject, Mode, Peer, PeerTls, Policy, Retention, SettingsFile, Source,
+    ClientTls, Compression, Export, ExportProtocol, Header, Identity, Inference, Ingest, Listen, Live,
+    LiveFile, LiveObject, Mode, Peer, PeerTls, Policy, Retention, ServerTls, SettingsFile, Source,
 };
 
 const KEY_FILE: &str = "api-key";

@@ -104,6 +104,40 @@ pub struct Ingest {
     /// Age at which a connection is ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connection_age_seconds: Option<u32>,
+    /// TLS of both ports.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<ServerTls>,
+}
+
+/// `ingest.tls`.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServerTls {
+    /// Certificate with its chain.
+    pub certificate_file: PathBuf,
+    /// Its key.
+    pub key_file: PathBuf,
+    /// Roots that clients must come from.
+    #[serde(rename = "clientCAFile", skip_serializing_if = "Option::is_none")]
+    pub client_ca_file: Option<PathBuf>,
+}
+
+/// `export.tls` and `inference.tls`.
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClientTls {
+    /// Roots of the server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ca_file: Option<PathBuf>,
+    /// Certificate shown to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub certificate_file: Option<PathBuf>,
+    /// Its key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_file: Option<PathBuf>,
+    /// Name in its certificate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_name: Option<String>,
 }
 
 /// `export`.
@@ -122,6 +156,9 @@ pub struct Export {
     /// Headers added to each request.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<Header>,
+    /// TLS for an https endpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<ClientTls>,
 }
 
 /// `export.protocol`.
@@ -209,6 +246,9 @@ pub struct Inference {
     /// Resource attributes that the model may see.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_attributes: Option<Vec<String>>,
+    /// TLS for an https base URL.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<ClientTls>,
 }
 
 /// `inference.identity`.
@@ -285,6 +325,7 @@ impl SettingsFile {
                 compression: Compression::None,
                 timeout_milliseconds: None,
                 headers: Vec::new(),
+                tls: None,
             },
             inference: Inference {
                 base_url: base_url.to_owned(),
@@ -299,6 +340,7 @@ impl SettingsFile {
                 requests_per_second_per_replica: None,
                 burst: None,
                 context_attributes: None,
+                tls: None,
             },
         }
     }

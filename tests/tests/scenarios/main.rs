@@ -26,4 +26,5 @@ mod secrets;
 mod start;
 mod stop;
 mod support;
+mod tls;
 mod wire;

@@ -89,12 +89,16 @@ fn endpoints_are_http_urls_with_a_host() {
             .host(),
         "::1"
     );
+    for (url, authority) in [("https://Sink", "sink:443"), ("https://sink:4317/", "sink:4317")] {
+        let read = settings(&endpoint("GRPC", url));
+        let endpoint = read.export().endpoint();
+        assert!(endpoint.is_secure());
+        assert_eq!(
+            (endpoint.authority().as_str(), endpoint.url()),
+            (authority, format!("https://{authority}/"))
+        );
+    }
     for (protocol, url, rule) in [
-        (
-            "GRPC",
-            "https://sink:4317",
-            "must be http: TLS to downstream is not supported yet",
-        ),
         (
             "GRPC",
             "http://sink:4317/path",
