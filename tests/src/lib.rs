@@ -1,6 +1,8 @@
 //! What tests, the demo and benchmarks put around the data plane: a mock of Jev ([`mock_jev`]), an OTLP
 //! backend that counts ([`sink`]), OTLP clients and generated metrics ([`source`]), and the data plane as a
-//! child process ([`process`]). And what benchmarks share ([`benchmark`]).
+//! child process ([`process`]). For what lies around them: authorities and certificates ([`certificates`]), TLS
+//! in between ([`tls_proxy`]), a Kubernetes API server of one object ([`fake_api`]), and the operator's question
+//! ([`peer`]). And what benchmarks share ([`benchmark`]).
 //!
 //! ```text
 //! source ──OTLP──▶ process (data plane) ──OTLP──▶ sink

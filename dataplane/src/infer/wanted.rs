@@ -68,10 +68,11 @@ fn pack(run: Run) -> u64 {
 }
 
 fn unpack(packed: u64) -> Option<Run> {
-    let [a, b, c, d, e, f, g, h] = packed.to_be_bytes();
-    let first = u32::from_be_bytes([a, b, c, d]).checked_sub(1)?;
-    let last = u32::from_be_bytes([e, f, g, h]).checked_sub(1)?;
-    Some(Run { first, last })
+    let half = |bits: u64| u32::try_from(bits & u64::from(u32::MAX)).ok()?.checked_sub(1);
+    Some(Run {
+        first: half(packed >> 32)?,
+        last: half(packed)?,
+    })
 }
 
 fn is_recent(last: u32, now: u32) -> bool {

@@ -250,7 +250,6 @@ fn event(line: &BytesMut, name: &str) -> Result<Event, ApiError> {
     let line: Line<'_> = read(line)?;
     let object = line.object.get().as_bytes();
     match line.kind {
-        "BOOKMARK" => Ok(Event::Bookmark),
         "ADDED" | "MODIFIED" | "DELETED" => {
             let map: ConfigMap = read(object)?;
             // A server that does not know the selector would show others.
@@ -269,7 +268,7 @@ fn event(line: &BytesMut, name: &str) -> Result<Event, ApiError> {
                 None => ApiError::Malformed("an error without a code"),
             })
         }
-        // Of a later version.
+        // A bookmark, or a word of a later version.
         _ => Ok(Event::Bookmark),
     }
 }

@@ -36,7 +36,7 @@ pub enum Live {
     /// Read once already.
     File(LiveFile),
     /// Not read yet: the API server may be away, and nobody waits for it.
-    Object(LiveObjectFollower),
+    Object(Box<LiveObjectFollower>),
 }
 
 impl Live {
@@ -44,7 +44,7 @@ impl Live {
     pub fn open(source: &LiveSource) -> Self {
         match source {
             LiveSource::File(path) => Self::File(LiveFile::open(path.clone())),
-            LiveSource::Object(object) => Self::Object(LiveObjectFollower::new(object.clone())),
+            LiveSource::Object(object) => Self::Object(Box::new(LiveObjectFollower::new(object.clone()))),
         }
     }
 

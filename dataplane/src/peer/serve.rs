@@ -42,7 +42,7 @@ const FRAME: u32 = 16 << 10;
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Serves until `stop`; running calls may end within [`GRACE`].
+/// Serves until `stop`; running calls may end within a second.
 ///
 /// # Guarantees
 /// Errors of single connections and of `accept` never end it. Above the limit, connections are accepted and closed

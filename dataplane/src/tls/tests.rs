@@ -60,7 +60,7 @@ impl Authority {
 }
 
 fn refusal(files: TlsFiles) -> String {
-    server::load(files, HTTP2).err().expect("refused").to_string()
+    server::load(files, HTTP2).expect_err("refused").to_string()
 }
 
 #[test]

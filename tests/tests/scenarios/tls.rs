@@ -11,6 +11,7 @@ use jevmetrics_testkit::sink::Sink;
 use jevmetrics_testkit::source::{GrpcOptions, GrpcSender};
 use jevmetrics_testkit::tls_proxy::TlsProxy;
 use rustls::ClientConfig;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tonic::Code;
@@ -253,4 +254,27 @@ async fn the_model_is_asked_over_tls_with_an_authority_of_the_settings() {
     world.learn(&small(50).next_bytes(), SMALL_METRICS).await;
     world.deliver(Via::Grpc, &small(50).next_bytes()).await;
     assert_eq!(world.sink.counts().accepted.others.points, SMALL_POINTS / 2);
+}
+
+/// *Scenario*: somebody opens connections, begins a handshake and says no more.
+/// *Guarantees*: others are served meanwhile, and his connections are closed after a few seconds.
+#[tokio::test]
+async fn a_handshake_that_stalls_holds_nobody_up() {
+    let authority = Authority::new().unwrap();
+    let world = World::start_with(Mode::Annotate, |options| serve_tls(options, &authority, None)).await;
+    let client = authority.client(None).unwrap();
+    let address = world.plane.listen().grpc;
+    let mut stalled = Vec::new();
+    for _ in 0..8 {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(&[0x16, 3, 1]).await.unwrap();
+        stalled.push(stream);
+    }
+    let message = small(50).next_bytes();
+    assert_eq!(send_grpc(address, &client, message).await, Code::Ok);
+    for mut stream in stalled {
+        let end = tokio::time::timeout(WITHIN, stream.read_to_end(&mut Vec::new())).await;
+        let _ = end.unwrap();
+    }
+    assert_eq!(world.count("jevmetrics_receive_failed_handshakes").await, 8);
 }
