@@ -11,6 +11,7 @@ mod scrape;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod tls;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -34,9 +35,10 @@ pub use error::ProcessError;
 pub use prepare::{BINARY_VARIABLE, find_binary};
 pub use scrape::parse as parse_metrics;
 pub use settings::{
-    ClientTls, Compression, Export, ExportProtocol, Header, Identity, Inference, Ingest, Listen, Live,
-    LiveFile, LiveObject, Mode, Peer, PeerTls, Policy, Retention, ServerTls, SettingsFile, Source,
+    Compression, Export, ExportProtocol, Header, Identity, Inference, Ingest, Listen, Live, LiveFile,
+    LiveObject, Mode, Policy, Retention, SettingsFile, Source,
 };
+pub use tls::{ClientTls, Peer, PeerTls, ServerTls};
 
 const KEY_FILE: &str = "api-key";
 

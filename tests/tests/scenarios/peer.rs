@@ -128,6 +128,27 @@ async fn what_is_no_call_of_the_service_is_refused() {
     world.plane.member().await.unwrap();
 }
 
+/// *Scenario*: somebody connects and says nothing; somebody greets as HTTP/2 and then calls nothing.
+/// *Guarantees*: both are closed after a few seconds; others are answered meanwhile.
+#[tokio::test]
+async fn who_says_nothing_is_closed() {
+    let world = World::start(Mode::Annotate).await;
+    let mut silent = TcpStream::connect(world.plane.listen().peer).await.unwrap();
+    let mut idle = TcpStream::connect(world.plane.listen().peer).await.unwrap();
+    let greeting = [
+        &b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..],
+        &[0, 0, 0, 4, 0, 0, 0, 0, 0],
+    ]
+    .concat();
+    idle.write_all(&greeting).await.unwrap();
+    world.plane.member().await.unwrap();
+    for stream in [&mut silent, &mut idle] {
+        let ended = tokio::time::timeout(WITHIN, stream.read_to_end(&mut Vec::new())).await;
+        let _ = ended.unwrap();
+    }
+    world.plane.member().await.unwrap();
+}
+
 fn with_tls(options: &mut Options, authority: &Authority) {
     let (certificate_file, key_file) = authority.pair("tls", SERVER_NAME);
     options.settings.peer = Some(Peer {
