@@ -3,6 +3,7 @@
 //! Answers are bounded in size and taken apart here, so that nothing of an answer or of a credential reaches a log
 //! line: of a refusal only its status is told.
 
+use std::error::Error;
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -10,7 +11,7 @@ use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use jevmetrics_api::settings::LiveObject;
 use kube::Client;
-use kube::client::Body;
+use kube::client::{AuthError, Body};
 use serde::Deserialize;
 use tokio::time::{Instant, timeout};
 
@@ -36,6 +37,9 @@ pub(super) enum ApiError {
     /// Neither a usable KUBECONFIG nor a service account.
     #[error("there is no Kubernetes configuration: no usable KUBECONFIG, and no service account ({0})")]
     Configuration(String),
+    /// A configuration that leads nowhere.
+    #[error("the Kubernetes configuration cannot be used: {0}")]
+    Unusable(String),
     /// No answer; the innermost words of the network or TLS.
     #[error("the API server cannot be reached: {0}")]
     Unreachable(String),
@@ -68,16 +72,42 @@ impl ApiError {
     /// One log line stands for all errors of a kind in a row.
     pub(super) fn kind(&self) -> String {
         match self {
-            Self::Configuration(_) => "configuration".to_owned(),
+            Self::Configuration(_) | Self::Unusable(_) => "configuration".to_owned(),
             Self::Unreachable(_) | Self::Silent => "unreachable".to_owned(),
             Self::Refused(status) => status.to_string(),
             Self::Gone | Self::NotFound | Self::Malformed(_) => self.to_string(),
         }
     }
 
+    /// Words of the network and of TLS are shown. Those about credentials may quote them, and those about a proxy its
+    /// password.
     fn of(error: &kube::Error) -> Self {
-        Self::Unreachable(root_cause(error))
+        match (auth_error(error), error) {
+            (Some(AuthError::ReadTokenFile(source, path)), _) => {
+                Self::Unusable(format!("token file {}: {source}", path.display()))
+            }
+            (Some(_), _) => Self::Unusable("its credentials cannot be had".to_owned()),
+            (
+                None,
+                kube::Error::HyperError(_)
+                | kube::Error::Service(_)
+                | kube::Error::RustlsTls(_)
+                | kube::Error::ReadEvents(_),
+            ) => Self::Unreachable(root_cause(error)),
+            (None, _) => Self::Unusable("its client cannot be made".to_owned()),
+        }
     }
+}
+
+fn auth_error(error: &kube::Error) -> Option<&AuthError> {
+    let mut next: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref::<AuthError>() {
+            return Some(found);
+        }
+        next = error.source();
+    }
+    None
 }
 
 /// Of a KUBECONFIG's own error nothing is shown: it may quote the file.
@@ -141,7 +171,13 @@ impl Api {
         config.write_timeout = Some(DEADLINE);
         // Waiting between tries is decided here, and told.
         config.default_retry = false;
-        let client = Client::try_from(config).map_err(|error| ApiError::of(&error))?;
+        // A KUBECONFIG may name a program that gives credentials: it is waited for where nobody else has to.
+        let made = tokio::task::spawn_blocking(move || Client::try_from(config));
+        let client = timeout(DEADLINE, made)
+            .await
+            .map_err(|_| ApiError::Silent)?
+            .map_err(|_| ApiError::Unusable("its client cannot be made".to_owned()))?
+            .map_err(|error| ApiError::of(&error))?;
         Ok(Self { client, object })
     }
 

@@ -151,6 +151,7 @@ impl LiveObjectFollower {
             ApiError::NotFound if call == Call::Get => return self.missing(),
             ApiError::NotFound | ApiError::Malformed(_) => {}
             ApiError::Configuration(_)
+            | ApiError::Unusable(_)
             | ApiError::Unreachable(_)
             | ApiError::Silent
             | ApiError::Refused(_) => {

@@ -15,9 +15,14 @@ const REDUCE: &str = "schema: 1\nmode: Reduce\n";
 
 /// A data plane that is told of an API server at `address`; its log shows all that it ever can.
 async fn world_at(address: SocketAddr) -> (World, TempDir) {
+    world_with(&kubeconfig(address)).await
+}
+
+/// A data plane with this KUBECONFIG.
+async fn world_with(kubeconfig: &str) -> (World, TempDir) {
     let directory = tempfile::tempdir().unwrap();
     let config = directory.path().join("kubeconfig");
-    std::fs::write(&config, kubeconfig(address)).unwrap();
+    std::fs::write(&config, kubeconfig).unwrap();
     let world = World::start_with(Mode::Annotate, |options: &mut Options| {
         options.live = None;
         let (namespace, name) = (NAMESPACE.to_owned(), NAME.to_owned());
@@ -188,4 +193,40 @@ async fn a_role_that_allows_too_little_is_named() {
     world.logged("there is no policy yet").await;
     world.logged("the live object is good again").await;
     world.logged("the last good policy stays in force").await;
+}
+
+/// *Scenario*: a KUBECONFIG whose program for credentials fails and talks, one with a proxy that needs a password, one that
+/// is no KUBECONFIG, a token file that is not there.
+/// *Guarantees*: the process serves and says that the configuration is of no use; it shows nothing of it.
+#[tokio::test]
+async fn a_configuration_of_no_use_is_named_and_not_quoted() {
+    let good = kubeconfig(SocketAddr::from(([127, 0, 0, 1], 9)));
+    let user = format!("{{token: {TOKEN}}}");
+    let exec = "{exec: {apiVersion: client.authentication.k8s.io/v1, command: sh, interactiveMode: Never, \
+                args: [-c, \"echo hunter2; echo hunter2 >&2; exit 1\"]}}";
+    for (text, named) in [
+        (
+            good.replace(&user, exec),
+            "cannot be used: its credentials cannot be had",
+        ),
+        (
+            good.replace(
+                "cluster: {",
+                "cluster: {proxy-url: \"http://u:hunter2@127.0.0.1:9\", ",
+            ),
+            "cannot be used: ",
+        ),
+        ("hunter2: [".to_owned(), "there is no Kubernetes configuration: "),
+        (
+            good.replace(&user, "{tokenFile: /nowhere/token}"),
+            "cannot be used: token file /nowhere/token: ",
+        ),
+    ] {
+        let (world, _directory) = world_with(&text).await;
+        said(&world, named).await;
+        keeps(&world, SMALL_POINTS).await;
+        world.logged("there is no policy yet").await;
+        let shown = world.lines("WARN").join("\n") + &world.ready().await;
+        assert!(!shown.contains("hunter2"), "{shown}");
+    }
 }

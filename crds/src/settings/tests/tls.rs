@@ -130,3 +130,22 @@ fn tls_of_inference_is_its_roots() {
         assert!(error.starts_with(message), "{error}");
     }
 }
+
+#[test]
+fn the_reference_page_lists_every_field() {
+    let page = include_str!("../../../../docs/reference/settings.md");
+    for name in [
+        "object.namespace",
+        "object.name",
+        "tls.certificateFile",
+        "tls.keyFile",
+        "tls.caFile",
+        "tls.clientCAFile",
+        "tls.serverName",
+    ] {
+        assert!(
+            page.contains(&format!("| `{name}` |")),
+            "{name} is missing in the tables"
+        );
+    }
+}
