@@ -11,11 +11,14 @@
 //! plane's code, only its protocols and its settings file; what is scripted happens exactly once per entry.
 
 pub mod benchmark;
+pub mod cluster;
 mod http_client;
 mod listener;
+mod memory;
 pub mod mock_jev;
 pub mod otlp;
 pub mod poll;
+mod ports;
 pub mod process;
 mod raw_codec;
 pub mod rpc;

@@ -1,17 +1,21 @@
 //! Waiting for a condition: polled with a deadline, so that a test neither sleeps for luck nor hangs.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 const STEP: Duration = Duration::from_millis(5);
+/// Between two looks that ask another process.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// A condition did not come true in time.
 #[derive(Debug, thiserror::Error)]
-#[error("{what} did not happen within {within:?}")]
+#[error("{what} did not happen within {within:?}{}", seen.as_deref().map(|seen| format!("; last seen: {seen}")).unwrap_or_default())]
 pub struct TimedOut {
     what: String,
     within: Duration,
+    seen: Option<String>,
 }
 
 /// Waits until `condition` holds; it is looked at once more when the deadline has passed.
@@ -45,8 +49,38 @@ pub async fn until_some<T>(
             return Err(TimedOut {
                 what: what.to_owned(),
                 within,
+                seen: None,
             });
         }
         tokio::time::sleep(STEP).await;
+    }
+}
+
+/// Waits until `observe` succeeds and returns what it found. What it found instead at last is part of the error.
+///
+/// An observation is interrupted at the deadline, as one of a server that hangs has to be.
+///
+/// # Errors
+/// [`TimedOut`], naming `what` and what was seen.
+pub async fn eventually<T, Seen: Display>(
+    what: &str,
+    within: Duration,
+    mut observe: impl AsyncFnMut() -> Result<T, Seen>,
+) -> Result<T, TimedOut> {
+    let deadline = Instant::now() + within;
+    let mut seen = None;
+    loop {
+        match tokio::time::timeout_at(deadline, observe()).await {
+            Ok(Ok(found)) => return Ok(found),
+            Ok(Err(other)) => seen = Some(other.to_string()),
+            Err(_) => {
+                return Err(TimedOut {
+                    what: what.to_owned(),
+                    within,
+                    seen: seen.or_else(|| Some("no answer".to_owned())),
+                });
+            }
+        }
+        tokio::time::sleep(PAUSE).await;
     }
 }
