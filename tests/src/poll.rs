@@ -11,7 +11,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// A condition did not come true in time.
 #[derive(Debug, thiserror::Error)]
-#[error("{what} did not happen within {within:?}{}", seen.as_deref().map(|seen| format!("; last seen: {seen}")).unwrap_or_default())]
+#[error("{what} did not happen within {within:?}{}", .seen.as_deref().map(|seen| format!("; last seen: {seen}")).unwrap_or_default())]
 pub struct TimedOut {
     what: String,
     within: Duration,
@@ -82,5 +82,38 @@ pub async fn eventually<T, Seen: Display>(
             }
         }
         tokio::time::sleep(PAUSE).await;
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_seen_at_last_is_told() {
+        let mut left = 3;
+        let found = eventually("zero", Duration::from_secs(1), async || {
+            left -= 1;
+            if left == 0 { Ok("found") } else { Err(left) }
+        });
+        assert_eq!(found.await.unwrap(), "found");
+        let never = eventually("never", Duration::from_secs(1), async || {
+            Err::<(), _>("something else")
+        });
+        assert_eq!(
+            never.await.unwrap_err().to_string(),
+            "never did not happen within 1s; last seen: something else"
+        );
+        let silent = eventually("silence", Duration::from_secs(1), async || {
+            std::future::pending::<Result<(), String>>().await
+        });
+        assert!(
+            silent
+                .await
+                .unwrap_err()
+                .to_string()
+                .ends_with("last seen: no answer")
+        );
     }
 }

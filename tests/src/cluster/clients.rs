@@ -100,6 +100,11 @@ impl ControlPlane {
         })
     }
 
+    /// The kubectl of the same version.
+    pub fn kubectl_path(&self) -> PathBuf {
+        self.binaries.path("kubectl")
+    }
+
     /// Runs kubectl as `admin` and returns what it printed.
     ///
     /// # Errors
@@ -119,7 +124,7 @@ impl ControlPlane {
         input: &str,
     ) -> Result<String, ClusterError> {
         let what = "cannot run kubectl";
-        let mut child = Command::new(self.binaries.path("kubectl"))
+        let mut child = Command::new(self.kubectl_path())
             .arg("--kubeconfig")
             .arg(kubeconfig)
             .args(arguments)
@@ -181,7 +186,7 @@ impl ControlPlane {
     }
 }
 
-async fn client(user: &str, file: &Path) -> Result<Client, ClusterError> {
+pub(super) async fn client(user: &str, file: &Path) -> Result<Client, ClusterError> {
     install_tls_provider();
     let failed = |source| ClusterError::Kubeconfig {
         user: user.to_owned(),

@@ -48,10 +48,12 @@ const SERVICES: &str = "10.96.0.0/16";
 /// The first of them, which the API server has inside the cluster.
 pub(super) const API_SERVICE: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
 
-/// Off in the controller manager: what acts on nodes that send no heartbeats, as hollow ones do; and what has nothing
-/// to do here, each of which would hold watches and caches: volumes, devices, routes, certificates, cron.
+/// Off in the controller manager: what acts on nodes that send no heartbeats, as hollow ones do; what puts pods'
+/// addresses into endpoints, which refuse loopback; and what has nothing to do here, each of which would hold watches
+/// and caches: volumes, devices, routes, certificates, cron.
 const CONTROLLERS: &str = "*,\
     -node-lifecycle-controller,-cloud-node-lifecycle-controller,-node-route-controller,-node-ipam-controller,\
+    -endpoints-controller,-endpointslice-controller,-endpointslice-mirroring-controller,\
     -service-lb-controller,-ttl-controller,-cronjob-controller,\
     -persistentvolume-attach-detach-controller,-persistentvolume-binder-controller,\
     -persistentvolume-expander-controller,-persistentvolume-protection-controller,\
@@ -60,7 +62,7 @@ const CONTROLLERS: &str = "*,\
     -certificatesigningrequest-approving-controller,-certificatesigningrequest-cleaner-controller,\
     -certificatesigningrequest-signing-controller,-podcertificaterequest-cleaner-controller,\
     -kube-apiserver-serving-clustertrustbundle-publisher-controller,-storage-version-migrator-controller,\
-    -storageversion-garbage-collector-controller,-endpointslice-mirroring-controller";
+    -storageversion-garbage-collector-controller";
 
 /// Where everything of one control plane is.
 #[derive(Debug)]
@@ -121,6 +123,8 @@ impl Layout {
                 ("audit-log-mode", "blocking".into()),
                 // Rotation would hide lines from the reader.
                 ("audit-log-maxsize", "0".into()),
+                // Else watches are not ended at its end, and it waits a minute for them.
+                ("shutdown-watch-termination-grace-period", "1s".into()),
                 ("profiling", "false".into()),
             ],
             Component::ControllerManager => vec![

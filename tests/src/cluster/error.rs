@@ -120,6 +120,14 @@ pub enum ClusterError {
         /// Why not.
         source: serde_json::Error,
     },
+    /// There is no such pod on a hollow node, or it went.
+    #[error("no hollow pod {namespace}/{name}")]
+    NoPod {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
     /// A condition did not come true.
     #[error(transparent)]
     TimedOut(#[from] TimedOut),

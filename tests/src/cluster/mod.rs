@@ -18,6 +18,7 @@ mod components;
 mod directory;
 mod error;
 mod faults;
+mod hollow;
 mod kubeconfig;
 mod loopback;
 mod namespaces;
@@ -27,12 +28,13 @@ mod supervised;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU32;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::OnceCell;
 
 use crate::memory;
+use audit::Log;
 use authority::Authority;
 use binaries::Binaries;
 use components::Layout;
@@ -41,8 +43,10 @@ use error::io_error;
 use loopback::Loopback;
 use supervised::Supervised;
 
+pub use audit::{Effect, Mark, Request};
 pub use components::Component;
 pub use error::ClusterError;
+pub use hollow::{HollowNodes, Process, Script, Start, USER as HOLLOW_USER};
 
 /// How to start a control plane.
 #[derive(Debug, Clone)]
@@ -68,13 +72,14 @@ type Processes = BTreeMap<Component, Supervised>;
 pub struct ControlPlane {
     // Dropped in this order: no process outlives its address or its files.
     processes: Mutex<Processes>,
-    loopback: Loopback,
+    loopback: Arc<Loopback>,
     directory: Directory,
     layout: Layout,
     binaries: Binaries,
     authority: Authority,
     options: Options,
     users: AtomicU32,
+    audit: Mutex<Log>,
 }
 
 impl ControlPlane {
@@ -123,6 +128,10 @@ impl ControlPlane {
     /// It is stopped.
     pub fn resident_bytes(&self, component: Component) -> Result<u64, ClusterError> {
         memory::resident_bytes(self.pid(component)?).map_err(io_error("cannot read /proc"))
+    }
+
+    fn audit(&self) -> MutexGuard<'_, Log> {
+        self.audit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn processes(&self) -> MutexGuard<'_, Processes> {

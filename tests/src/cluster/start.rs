@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::Request;
@@ -16,7 +16,7 @@ use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::{Api, Client};
 use tokio::time::Instant;
 
-use super::audit::policy;
+use super::audit::{Log, policy};
 use super::authority::{Authority, Identity, SigningKey};
 use super::binaries::Binaries;
 use super::components::{API_SERVICE, Component, Layout};
@@ -55,7 +55,7 @@ impl ControlPlane {
     /// Everything that the processes read.
     fn prepare(binaries: Binaries, options: Options) -> Result<Self, ClusterError> {
         let directory = Directory::create()?;
-        let loopback = Loopback::claim()?;
+        let loopback = Arc::new(Loopback::claim()?);
         let address = loopback.server();
         let port = || free_port(IpAddr::V4(address)).map_err(io_error("cannot find a free port"));
         let layout = Layout {
@@ -75,7 +75,9 @@ impl ControlPlane {
             "kube-apiserver",
             &authority.server(address, API_SERVICE)?,
         )?;
+        let audit = Mutex::new(Log::new(layout.file("audit.log")));
         let plane = Self {
+            audit,
             processes: Mutex::new(BTreeMap::new()),
             loopback,
             directory,

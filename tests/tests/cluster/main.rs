@@ -7,4 +7,8 @@
     reason = "a test says what it saw and fails where it stands"
 )]
 
+mod audit;
 mod control_plane;
+mod hollow;
+mod leftovers;
+mod workload;

@@ -6,7 +6,15 @@
 use serde_json::{Value, json};
 
 /// Groups whose requests and answers are recorded as a whole: what operators write.
-const WHOLE_GROUPS: [&str; 4] = ["apps", "jevmetrics.io", "policy", "rbac.authorization.k8s.io"];
+const WHOLE_GROUPS: [&str; 7] = [
+    "apps",
+    "autoscaling",
+    "coordination.k8s.io",
+    "jevmetrics.io",
+    "networking.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+];
 
 /// The policy. The first rule that matches counts.
 pub(crate) fn policy() -> Value {
