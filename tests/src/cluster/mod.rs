@@ -9,12 +9,16 @@
 //! Invariants: all of it listens on a loopback range that is held by this control plane alone; its processes and files
 //! are gone when it is dropped, and when this process ends in any way; what a start prints is part of its error; no
 //! process or connection lives on the runtime of the test that started it.
+//!
+//! *Caveats*: pods have loopback addresses, which endpoints refuse, so nobody fills the endpoints of Services; nodes send
+//! no heartbeats and nobody misses them.
 
 mod audit;
 mod authority;
 mod binaries;
 mod clients;
 mod components;
+mod definitions;
 mod directory;
 mod error;
 mod faults;
@@ -80,6 +84,7 @@ pub struct ControlPlane {
     options: Options,
     users: AtomicU32,
     audit: Mutex<Log>,
+    installing: tokio::sync::Mutex<()>,
 }
 
 impl ControlPlane {

@@ -78,6 +78,7 @@ impl ControlPlane {
         let audit = Mutex::new(Log::new(layout.file("audit.log")));
         let plane = Self {
             audit,
+            installing: tokio::sync::Mutex::new(()),
             processes: Mutex::new(BTreeMap::new()),
             loopback,
             directory,

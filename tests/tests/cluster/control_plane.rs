@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use jevmetrics_testkit::cluster::{ClusterError, Component, ControlPlane, HollowNodes, Options};
+use jevmetrics_testkit::cluster::{ClusterError, Component, ControlPlane, HollowNodes, Options, Request};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
@@ -92,6 +92,7 @@ async fn data_and_pods_outlive_the_api_server() {
         serde_json::from_value(json!({"metadata": {"name": "kept"}, "data": {"a": "b"}})).unwrap();
     maps.create(&PostParams::default(), &map).await.unwrap();
 
+    let mark = plane.audit_mark().unwrap();
     let began = Instant::now();
     plane.stop(Component::ApiServer).await.unwrap();
     println!("API server stopped after {:?}", began.elapsed());
@@ -125,6 +126,17 @@ async fn data_and_pods_outlive_the_api_server() {
         .unwrap();
     workload.available(2).await;
     assert_eq!(maps.get("kept").await.unwrap().data.unwrap()["a"], "b");
+
+    let read = |request: &&Request| request.resource == "configmaps" && request.name == "kept";
+    assert_eq!(
+        plane
+            .requests_of("admin", mark)
+            .unwrap()
+            .iter()
+            .filter(read)
+            .count(),
+        2
+    );
 
     plane.pause(Component::ApiServer).await.unwrap();
     let hanging = tokio::time::timeout(Duration::from_millis(300), maps.get("kept"));

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use jevmetrics_testkit::cluster::{ClusterError, ControlPlane, HollowNodes, Process, Script};
+use jevmetrics_testkit::cluster::{ClusterError, Component, ControlPlane, HollowNodes, Process, Script};
 use jevmetrics_testkit::poll;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
-use kube::api::{DeleteParams, PostParams};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, PostParams};
 use serde_json::json;
 use tokio::net::TcpStream;
 
@@ -47,7 +48,7 @@ async fn a_deployment_becomes_available_and_goes_with_its_pods() {
     plane.delete_namespace(&workload.namespace).await.unwrap();
 }
 
-/// *Scenario*: a pod mounts a Secret that is not there and reads a variable from a ConfigMap that is not there.
+/// *Scenario*: a pod mounts a Secret that is not there and reads a variable from a config map that is not there.
 /// *Guarantees*: it waits for each as it would with kubelet, and starts when they appear.
 #[tokio::test]
 async fn a_pod_waits_for_what_it_requires() {
@@ -109,6 +110,56 @@ async fn pods_follow_their_script_and_then_the_test() {
     assert_eq!(status.phase.as_deref(), Some("Failed"));
     let refused = nodes.set_ready(namespace, "nobody", true).await;
     assert!(matches!(refused, Err(ClusterError::NoPod { .. })));
+}
+
+/// *Scenario*: a kind of object that did not exist when the controllers started owns another object.
+/// *Guarantees*: once it is installed, what it owns goes with it; installing it again changes nothing.
+#[tokio::test]
+async fn what_a_custom_resource_owns_goes_with_it() {
+    let plane = ControlPlane::shared().await.unwrap();
+    let workload = Workload::new(plane, "owned").await;
+    let definition: CustomResourceDefinition = serde_json::from_value(json!({
+        "metadata": {"name": "things.test.jevmetrics.io"},
+        "spec": {
+            "group": "test.jevmetrics.io",
+            "scope": "Namespaced",
+            "names": {"kind": "Thing", "plural": "things", "singular": "thing"},
+            "versions": [{
+                "name": "v1",
+                "served": true,
+                "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object"}},
+            }],
+        },
+    }))
+    .unwrap();
+    plane.install(std::slice::from_ref(&definition)).await.unwrap();
+    let controllers = plane.pid(Component::ControllerManager).unwrap();
+    plane.install(&[definition]).await.unwrap();
+    assert_eq!(plane.pid(Component::ControllerManager).unwrap(), controllers);
+
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("test.jevmetrics.io", "v1", "Thing"));
+    let things: Api<DynamicObject> =
+        Api::namespaced_with(workload.client.clone(), &workload.namespace, &kind);
+    let owner = DynamicObject::new("owner", &kind);
+    let owner = things.create(&PostParams::default(), &owner).await.unwrap();
+    let map = json!({"metadata": {"name": "owned", "ownerReferences": [{
+        "apiVersion": "test.jevmetrics.io/v1", "kind": "Thing", "name": "owner", "uid": owner.metadata.uid,
+    }]}});
+    let maps: Api<ConfigMap> = Api::namespaced(workload.client.clone(), &workload.namespace);
+    maps.create(&PostParams::default(), &serde_json::from_value(map).unwrap())
+        .await
+        .unwrap();
+    let began = Instant::now();
+    things.delete("owner", &DeleteParams::default()).await.unwrap();
+    let gone = async || match maps.get_opt("owned").await.unwrap() {
+        None => Ok(()),
+        Some(_) => Err("it is there"),
+    };
+    poll::eventually("the end of what was owned", WITHIN, gone)
+        .await
+        .unwrap();
+    println!("owned object gone after {:?}", began.elapsed());
 }
 
 /// Counts itself while it lives.

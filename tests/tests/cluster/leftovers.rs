@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jevmetrics_testkit::poll;
 
@@ -38,6 +38,7 @@ async fn nothing_survives_the_kill_of_its_parent() {
         processes_with(directory)
     );
 
+    let began = Instant::now();
     parent.kill().unwrap();
     parent.wait().unwrap();
     let nothing = async || match processes_with(directory) {
@@ -47,4 +48,5 @@ async fn nothing_survives_the_kill_of_its_parent() {
     poll::eventually("the end of all", Duration::from_secs(30), nothing)
         .await
         .unwrap();
+    println!("all gone after {:?}", began.elapsed());
 }

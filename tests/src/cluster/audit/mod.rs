@@ -52,9 +52,9 @@ impl ControlPlane {
     /// # Errors
     /// The log could not be read.
     pub fn requests_of(&self, user: &str, mark: Mark) -> Result<Vec<Request>, ClusterError> {
-        let mut requests = self.requests_since(mark)?;
-        requests.retain(|request| request.user == user);
-        Ok(requests)
+        let mut audit = self.audit();
+        let requests = audit.read()?.iter().skip(mark.0);
+        Ok(requests.filter(|request| request.user == user).cloned().collect())
     }
 
     /// The file of the audit log.

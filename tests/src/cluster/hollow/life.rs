@@ -82,7 +82,7 @@ impl Life {
             // Whoever asked may have gone.
             let _ = done.send(());
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     async fn wait_for_references(&self) {

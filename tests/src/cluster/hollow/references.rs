@@ -1,4 +1,5 @@
-//! What a pod needs before its containers can start: the Secrets and ConfigMaps that it names and that are not optional.
+//! What a pod needs before its containers can start: each Secret and each config map that it names and that is not
+//! optional.
 //!
 //! Invariants: like kubelet, a missing volume keeps the pod in `ContainerCreating`, a missing variable in
 //! `CreateContainerConfigError`; only metadata and keys are looked at, and no value leaves this file.
