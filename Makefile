@@ -26,6 +26,7 @@ test: ## run all tests, then the demo
 	@source tests/scripts/steps.sh
 	need_rust
 	step 'Building the data plane and the tests' cargo build --locked --workspace --bins --tests
+	step 'Building a Kubernetes control plane, once' tests/kubernetes/build.sh
 	step 'Testing' cargo test --locked --workspace --no-fail-fast -- --quiet
 	count_tests
 	step 'Running the demo' $(demo)

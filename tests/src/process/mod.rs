@@ -24,9 +24,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
-use jevmetrics_api::member::Member;
-
-use crate::{http_client, peer, poll};
+use crate::{http_client, memory, poll};
 use error::io_error;
 use output::Captured;
 use prepare::{fill_ports, replace};
@@ -309,18 +307,7 @@ impl DataPlane {
     /// # Errors
     /// It is gone, or this is not Linux.
     pub fn resident_bytes(&self) -> Result<u64, ProcessError> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid));
-        let status = status.map_err(io_error("cannot read /proc"))?;
-        let kilobytes = status.lines().find_map(|line| {
-            line.strip_prefix("VmRSS:")?
-                .split_whitespace()
-                .next()?
-                .parse::<u64>()
-                .ok()
-        });
-        kilobytes
-            .map(|kilobytes| kilobytes * 1024)
-            .ok_or_else(|| io_error("cannot read /proc")(io::Error::other("no VmRSS")))
+        memory::resident_bytes(self.pid).map_err(io_error("cannot read /proc"))
     }
 
     /// Sends a signal by its name: `TERM`, `INT`, `STOP`, `CONT`.

@@ -1,11 +1,10 @@
 //! What a data plane needs before it starts: its binary, free ports, files.
 
-use std::net::{IpAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::sync::{LazyLock, Mutex, PoisonError};
 
 use super::error::{ProcessError, io_error};
 use super::settings::Listen;
+use crate::ports::free_port;
 
 /// Names the binary; without it, it is looked for beside the running test.
 pub const BINARY_VARIABLE: &str = "JEVMETRICS_DATAPLANE_BIN";
@@ -19,9 +18,6 @@ pub(super) fn replace(file: &Path, text: &str) -> Result<(), ProcessError> {
         .map_err(io_error("cannot write a file of the data plane"))
 }
 
-/// Below the ports that Linux gives to outgoing connections: one found free there stays free until it is listened on.
-const PORTS: std::ops::Range<u16> = 15_000..32_000;
-
 /// Puts free ports where 0 stands, none given out before by this process.
 pub(super) fn fill_ports(mut listen: Listen) -> Result<Listen, ProcessError> {
     for address in [
@@ -32,29 +28,10 @@ pub(super) fn fill_ports(mut listen: Listen) -> Result<Listen, ProcessError> {
         &mut listen.admin,
     ] {
         if address.port() == 0 {
-            address.set_port(free_port(address.ip())?);
+            address.set_port(free_port(address.ip()).map_err(io_error("cannot find a free port"))?);
         }
     }
     Ok(listen)
-}
-
-fn free_port(ip: IpAddr) -> Result<u16, ProcessError> {
-    // Other processes begin elsewhere.
-    static NEXT: LazyLock<Mutex<u16>> = LazyLock::new(|| Mutex::new(fastrand::u16(PORTS)));
-    let mut next = NEXT.lock().unwrap_or_else(PoisonError::into_inner);
-    for _ in PORTS {
-        let port = *next;
-        *next = if port + 1 < PORTS.end {
-            port + 1
-        } else {
-            PORTS.start
-        };
-        if TcpListener::bind((ip, port)).is_ok() {
-            return Ok(port);
-        }
-    }
-    let none = std::io::Error::other("all are taken");
-    Err(io_error("cannot find a free port")(none))
 }
 
 /// The data plane's binary: named by the environment, or in `target/{debug,release}` which this executable is in.
