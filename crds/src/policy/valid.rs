@@ -1,0 +1,192 @@
+//! A policy that holds: the one thing that rendering looks at.
+//!
+//! What the data plane will read is made here and read back by the data plane's own parser: a policy is valid
+//! if its pods would take their settings. So operator and data plane cannot disagree about a rule.
+
+use kube::ResourceExt as _;
+
+use super::template::PodTemplate;
+use super::{JevMetricsPolicy, OtlpService};
+use crate::live::LivePolicy;
+use crate::settings::{DataPlaneSettings, settings_digest};
+use crate::{SettingsError, Violation};
+
+mod documents;
+mod rules;
+mod secrets;
+
+pub use self::secrets::SecretUse;
+
+/// Longest name of a policy: with what is appended to it, names of pods stay below 63 characters.
+pub const MAX_NAME_LENGTH: usize = 36;
+
+/// A policy in which every rule holds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ValidPolicy {
+    name: String,
+    namespace: String,
+    uid: String,
+    replicas: Option<i32>,
+    revision: String,
+    settings: String,
+    settings_digest: String,
+    live: String,
+    export_endpoint: String,
+    inference_endpoint: String,
+    secrets: Vec<SecretUse>,
+    service: OtlpService,
+    template: PodTemplate,
+}
+
+/// A policy in which rules are broken: all of them, each with the path of its field.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.join("; "))]
+pub struct PolicyError(Vec<String>);
+
+impl PolicyError {
+    /// One message a broken rule.
+    pub fn messages(&self) -> &[String] {
+        &self.0
+    }
+}
+
+impl TryFrom<&JevMetricsPolicy> for ValidPolicy {
+    type Error = PolicyError;
+
+    fn try_from(policy: &JevMetricsPolicy) -> Result<Self, PolicyError> {
+        let (name, namespace) = (policy.name_any(), policy.namespace().unwrap_or_default());
+        let spec = &policy.spec;
+        let mut broken = rules::broken(&name, spec);
+        let settings = documents::settings(&namespace, &name, spec);
+        let live = documents::live(spec);
+        let read = DataPlaneSettings::from_yaml(&settings);
+        broken.extend(
+            read.as_ref()
+                .err()
+                .into_iter()
+                .flat_map(|error| in_spec(error, "spec.")),
+        );
+        let policy_error = LivePolicy::from_policy_yaml(&live).err();
+        broken.extend(policy_error.iter().flat_map(|error| in_spec(error, "spec.")));
+        let read = match read {
+            Ok(read) if broken.is_empty() => read,
+            _ => return Err(PolicyError(broken)),
+        };
+        Ok(Self {
+            uid: policy.uid().unwrap_or_default(),
+            replicas: spec.replicas,
+            revision: spec.revision.clone(),
+            settings_digest: settings_digest(&settings),
+            settings,
+            live,
+            export_endpoint: spec.export.endpoint.clone(),
+            inference_endpoint: read.inference().base_url().to_owned(),
+            secrets: secrets::used(spec),
+            service: spec
+                .ingest
+                .as_ref()
+                .and_then(|ingest| ingest.service.clone())
+                .unwrap_or_default(),
+            template: spec.template.clone().unwrap_or_default(),
+            name,
+            namespace,
+        })
+    }
+}
+
+impl ValidPolicy {
+    /// Its name: a DNS label of at most [`MAX_NAME_LENGTH`] characters.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its namespace; empty if it has none yet.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// Its uid; empty if it is in no cluster.
+    pub fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    /// Wanted pods; `None` if somebody else decides.
+    pub fn replicas(&self) -> Option<i32> {
+        self.replicas
+    }
+
+    /// The revision: a label value.
+    pub fn revision(&self) -> &str {
+        &self.revision
+    }
+
+    /// The settings file.
+    pub fn settings(&self) -> &str {
+        &self.settings
+    }
+
+    /// Names the settings file by its content.
+    pub fn settings_digest(&self) -> &str {
+        &self.settings_digest
+    }
+
+    /// The key `policy` of the live object.
+    pub fn live(&self) -> &str {
+        &self.live
+    }
+
+    /// Where kept metrics go.
+    pub fn export_endpoint(&self) -> &str {
+        &self.export_endpoint
+    }
+
+    /// The URL that is asked, also if it is the default.
+    pub fn inference_endpoint(&self) -> &str {
+        &self.inference_endpoint
+    }
+
+    /// Every Secret that is used.
+    pub fn secrets(&self) -> &[SecretUse] {
+        &self.secrets
+    }
+
+    /// The Service in front.
+    pub fn service(&self) -> &OtlpService {
+        &self.service
+    }
+
+    /// The pods.
+    pub fn template(&self) -> &PodTemplate {
+        &self.template
+    }
+
+    /// The name of the live object.
+    pub fn live_name(&self) -> String {
+        documents::live_name(&self.name)
+    }
+
+    /// The Secret for the peer port, if it speaks TLS.
+    pub fn peer_secret(&self) -> Option<&str> {
+        let uses = self.secrets.iter();
+        uses.filter(|used| used.volume() == secrets::PEER)
+            .map(SecretUse::name)
+            .next()
+    }
+}
+
+/// Violations in a document as violations in the spec: fields have the same names in both.
+fn in_spec(error: &SettingsError, prefix: &str) -> Vec<String> {
+    match error {
+        SettingsError::Invalid(violations) => violations
+            .iter()
+            .map(|violation| {
+                let path = documents::path_in_spec(violation.path());
+                format!("{prefix}{path}: {}", Violation::rule(violation))
+            })
+            .collect(),
+        other => vec![format!("spec: {other}")],
+    }
+}
+
+#[cfg(test)]
+mod tests;
