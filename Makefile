@@ -5,7 +5,7 @@ SHELL := bash
 .ONESHELL:
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench
+.PHONY: help demo test check bench generate
 
 # The data plane and all that is needed around it to see it work.
 parts := -p jevmetrics-dataplane -p jevmetrics-testkit
@@ -27,7 +27,8 @@ test: ## run all tests, then the demo
 	need_rust
 	step 'Building the data plane and the tests' cargo build --locked --workspace --bins --tests
 	step 'Building a Kubernetes control plane, once' tests/kubernetes/build.sh
-	step 'Testing' cargo test --locked --workspace --no-fail-fast -- --quiet
+	# Tests of the operator mostly wait, for clusters and clocks: more of them than cores run at a time.
+	step 'Testing' env RUST_TEST_THREADS=6 cargo test --locked --workspace --no-fail-fast -- --quiet
 	count_tests
 	step 'Running the demo' $(demo)
 	finish test
@@ -44,6 +45,12 @@ check: ## formatting, lints, documentation, dependencies, every crate on its own
 		bans licenses sources
 	skip 'advisories of dependencies' 'their database is remote; "cargo deny check advisories" asks it'
 	finish check
+
+generate: ## write what is made of the types: the definition of the resource, its reference, rendered objects
+	@source tests/scripts/steps.sh
+	need_rust
+	step 'Generating' env JEVMETRICS_GENERATE=1 cargo test --locked -p jevmetrics-api -p jevmetrics-operator -- --quiet
+	finish generate
 
 bench: ## measure the decision engine, then all beside the OpenTelemetry Collector; QUICK=1 takes minutes
 	@source tests/scripts/steps.sh

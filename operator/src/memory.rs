@@ -1,0 +1,226 @@
+//! What this process has written, so that it does not write it again.
+//!
+//! Watches lag: right after a write they still show the object of before. And an object changes in ways that
+//! concern nobody here (status, counters). So each write leaves a note of what was wanted and what came of it;
+//! while neither has changed, nothing is sent. After a restart the notes are gone: every object is then
+//! applied once, which changes nothing.
+
+use std::collections::HashMap;
+
+use jevmetrics_api::policy::JevMetricsPolicyStatus;
+use kube::ResourceExt as _;
+use kube::core::DynamicObject;
+use serde_json::{Value, json};
+
+use crate::kinds::Kind;
+use crate::render::Manifest;
+
+/// Notes on the writes for one policy.
+#[derive(Debug, Default)]
+pub struct Memory {
+    objects: HashMap<(Kind, String), Note>,
+    status: Option<(u64, JevMetricsPolicyStatus)>,
+    deployment: Option<DynamicObject>,
+}
+
+/// Names a content.
+type Digest = [u8; 32];
+
+/// What came of the last apply of an object.
+#[derive(Debug)]
+struct Note {
+    wanted: Digest,
+    uid: String,
+    version: u64,
+    became: Digest,
+}
+
+/// What is known of an object that is to be applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Known {
+    /// It is as the last apply left it, and the same is wanted.
+    AsWanted,
+    /// The same was applied before, but the object is not as it was left.
+    Drifted,
+    /// This was not applied by this process yet.
+    New,
+}
+
+impl Memory {
+    /// Compares `seen`, the object as a watch shows it, with the note of its last apply.
+    pub fn compare(&self, manifest: &Manifest, seen: Option<&DynamicObject>) -> Known {
+        let Some(note) = self.objects.get(&(manifest.kind, manifest.name.clone())) else {
+            return Known::New;
+        };
+        if note.wanted != digest(&manifest.value) {
+            return Known::New;
+        }
+        let is_left_alone = seen.is_some_and(|seen| {
+            seen.uid().as_deref() == Some(&note.uid)
+                && (version(seen) <= note.version || fingerprint(seen) == note.became)
+        });
+        if is_left_alone {
+            Known::AsWanted
+        } else {
+            Known::Drifted
+        }
+    }
+
+    /// Notes that applying `manifest` led to `became`.
+    pub fn applied(&mut self, manifest: &Manifest, became: &DynamicObject) {
+        let note = Note {
+            wanted: digest(&manifest.value),
+            uid: became.uid().unwrap_or_default(),
+            version: version(became),
+            became: fingerprint(became),
+        };
+        self.objects.insert((manifest.kind, manifest.name.clone()), note);
+        if manifest.kind == Kind::Deployment {
+            let mut became = became.clone();
+            became.metadata.managed_fields = None;
+            self.deployment = Some(became);
+        }
+    }
+
+    /// The Deployment as it was last seen: by a watch (`seen`), or by its own apply if the watch lags.
+    pub fn newest_deployment<'d>(&'d self, seen: Option<&'d DynamicObject>) -> Option<&'d DynamicObject> {
+        match (seen, &self.deployment) {
+            (Some(seen), Some(applied)) if version(applied) <= version(seen) => Some(seen),
+            (seen, None) => seen,
+            (_, Some(applied)) => Some(applied),
+        }
+    }
+
+    /// Forgets an object that is not there, or is somebody else's.
+    pub fn forget(&mut self, kind: Kind, name: &str) {
+        self.objects.remove(&(kind, name.to_owned()));
+        if kind == Kind::Deployment {
+            self.deployment = None;
+        }
+    }
+
+    /// The status that is in force: the last one written, unless `seen` is newer.
+    pub fn status<'s>(
+        &'s self,
+        seen_version: u64,
+        seen: Option<&'s JevMetricsPolicyStatus>,
+    ) -> Option<&'s JevMetricsPolicyStatus> {
+        match &self.status {
+            Some((version, status)) if *version > seen_version => Some(status),
+            _ => seen,
+        }
+    }
+
+    /// Notes a status that was written.
+    pub fn wrote_status(&mut self, version: u64, status: JevMetricsPolicyStatus) {
+        self.status = Some((version, status));
+    }
+}
+
+/// Kubernetes counts versions of all objects in one row; a later one is larger.
+pub fn version(object: &impl kube::ResourceExt) -> u64 {
+    let version = object.resource_version();
+    version.and_then(|version| version.parse().ok()).unwrap_or(0)
+}
+
+fn digest(value: &Value) -> Digest {
+    *blake3::hash(value.to_string().as_bytes()).as_bytes()
+}
+
+/// What must stay as it was left: all but what controllers count and note.
+fn fingerprint(object: &DynamicObject) -> Digest {
+    let mut data = object.data.clone();
+    if let Some(fields) = data.as_object_mut() {
+        fields.remove("status");
+    }
+    let mut annotations = object.annotations().clone();
+    annotations.retain(|key, _| !key.starts_with("deployment.kubernetes.io/"));
+    digest(&json!({
+        "annotations": annotations,
+        "data": data,
+        "labels": object.labels(),
+        "owners": object.owner_references(),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn manifest(replicas: i64) -> Manifest {
+        Manifest {
+            kind: Kind::Deployment,
+            name: "jm".to_owned(),
+            value: json!({"spec": {"replicas": replicas}}),
+        }
+    }
+
+    fn object(version: &str, replicas: i64, ready: i64) -> DynamicObject {
+        serde_json::from_value(json!({
+            "metadata": {"name": "jm", "uid": "u", "resourceVersion": version},
+            "spec": {"replicas": replicas},
+            "status": {"readyReplicas": ready},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn what_was_never_applied_is_new() {
+        let memory = Memory::default();
+        assert_eq!(memory.compare(&manifest(3), Some(&object("5", 3, 3))), Known::New);
+    }
+
+    #[test]
+    fn counters_and_a_watch_that_lags_are_no_reason_to_apply_again() {
+        let mut memory = Memory::default();
+        memory.applied(&manifest(3), &object("5", 3, 0));
+        for seen in [object("4", 1, 0), object("5", 3, 0), object("9", 3, 3)] {
+            assert_eq!(memory.compare(&manifest(3), Some(&seen)), Known::AsWanted);
+        }
+    }
+
+    #[test]
+    fn an_edited_or_deleted_object_has_drifted() {
+        let mut memory = Memory::default();
+        memory.applied(&manifest(3), &object("5", 3, 0));
+        assert_eq!(
+            memory.compare(&manifest(3), Some(&object("6", 4, 0))),
+            Known::Drifted
+        );
+        assert_eq!(memory.compare(&manifest(3), None), Known::Drifted);
+    }
+
+    #[test]
+    fn a_new_wish_is_new_whatever_is_there() {
+        let mut memory = Memory::default();
+        memory.applied(&manifest(3), &object("5", 3, 0));
+        assert_eq!(memory.compare(&manifest(4), Some(&object("5", 3, 0))), Known::New);
+    }
+
+    #[test]
+    fn a_deployment_is_as_its_apply_left_it_until_the_watch_shows_more() {
+        let mut memory = Memory::default();
+        let old = object("4", 1, 1);
+        assert_eq!(memory.newest_deployment(Some(&old)).map(version), Some(4));
+        memory.applied(&manifest(3), &object("5", 3, 1));
+        assert_eq!(memory.newest_deployment(Some(&old)).map(version), Some(5));
+        assert_eq!(memory.newest_deployment(None).map(version), Some(5));
+        let new = object("6", 3, 3);
+        assert_eq!(memory.newest_deployment(Some(&new)).map(version), Some(6));
+        memory.forget(Kind::Deployment, "jm");
+        assert_eq!(memory.newest_deployment(None), None);
+    }
+
+    #[test]
+    fn a_status_that_the_watch_has_not_shown_yet_counts() {
+        let mut memory = Memory::default();
+        let written = JevMetricsPolicyStatus {
+            replicas: Some(3),
+            ..JevMetricsPolicyStatus::default()
+        };
+        memory.wrote_status(7, written.clone());
+        assert_eq!(memory.status(6, None), Some(&written));
+        assert_eq!(memory.status(8, None), None);
+    }
+}

@@ -1,0 +1,107 @@
+//! What a policy refers to: Secrets, and only whether they are there.
+//!
+//! A Secret is fetched by its name; its values are skipped while they are read, so that none is ever held.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use jevmetrics_api::policy::{SecretUse, ValidPolicy};
+use k8s_openapi::api::core::v1::Secret;
+use kube::Client;
+use kube::api::{Api, GetParams, Request};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+/// A Secret could not be looked for.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to look for Secret {name}: {source}")]
+pub struct FetchError {
+    name: String,
+    source: Box<kube::Error>,
+}
+
+/// A Secret, or a key of it, that a policy names and that is not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MissingSecret {
+    field: String,
+    name: String,
+    key: Option<String>,
+    is_required: bool,
+}
+
+impl fmt::Display for MissingSecret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { field, name, .. } = self;
+        match &self.key {
+            Some(key) => write!(formatter, "{field}: Secret {name} must have the key {key}")?,
+            None => write!(formatter, "{field}: Secret {name} must exist")?,
+        }
+        formatter.write_str(if self.is_required {
+            "; new pods wait for it"
+        } else {
+            "; pods serve without it and keep everything"
+        })
+    }
+}
+
+/// The keys of a Secret.
+#[allow(clippy::zero_sized_map_values, reason = "a set would not read a mapping")]
+#[derive(Debug, Deserialize)]
+struct Keys {
+    #[serde(default)]
+    data: BTreeMap<String, IgnoredAny>,
+}
+
+/// Which of the Secrets that `policy` names are not there, in the order of its fields.
+pub(super) async fn missing_secrets(
+    policy: &ValidPolicy,
+    client: &Client,
+) -> Result<Vec<MissingSecret>, FetchError> {
+    let names: BTreeSet<&str> = policy.secrets().iter().map(SecretUse::name).collect();
+    let mut found = BTreeMap::new();
+    for name in names {
+        let keys = keys(client, policy.namespace(), name)
+            .await
+            .map_err(|source| FetchError {
+                name: name.to_owned(),
+                source: Box::new(source),
+            })?;
+        found.insert(name, keys);
+    }
+    Ok(policy
+        .secrets()
+        .iter()
+        .flat_map(|used| missing(used, found.get(used.name())))
+        .collect())
+}
+
+/// `None` if there is no such Secret.
+async fn keys(client: &Client, namespace: &str, name: &str) -> Result<Option<BTreeSet<String>>, kube::Error> {
+    let url = Api::<Secret>::namespaced(client.clone(), namespace)
+        .resource_url()
+        .to_owned();
+    let request = Request::new(url)
+        .get(name, &GetParams::default())
+        .map_err(kube::Error::BuildRequest)?;
+    match client.request::<Keys>(request).await {
+        Ok(keys) => Ok(Some(keys.data.into_keys().collect())),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn missing(used: &SecretUse, found: Option<&Option<BTreeSet<String>>>) -> Vec<MissingSecret> {
+    let lacks = |key: Option<&str>| MissingSecret {
+        field: used.field().to_owned(),
+        name: used.name().to_owned(),
+        key: key.map(str::to_owned),
+        is_required: used.is_required(),
+    };
+    match found.and_then(Option::as_ref) {
+        None => vec![lacks(None)],
+        Some(keys) => {
+            let absent = used.items().filter(|(key, _)| !keys.contains(*key));
+            absent.map(|(key, _)| lacks(Some(key))).collect()
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! From one policy to what must be there for it, in five steps.
+//!
+//! ```text
+//! validate -> fetch -> render -> apply -> status
+//! ```
+//! Each step is a file with its own error. The last one always runs and says what the others did; an object that
+//! does not validate changes nothing else.
+
+mod apply;
+mod fetch;
+mod prune;
+mod replicas;
+mod status;
+mod undecodable;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jevmetrics_api::policy::{JevMetricsPolicy, PolicyError, ValidPolicy};
+use kube::runtime::controller::Action;
+use kube::{Resource as _, ResourceExt as _};
+
+pub use self::apply::ApplyError;
+pub use self::fetch::{FetchError, MissingSecret};
+use crate::backoff::with_jitter;
+use crate::context::Context;
+use crate::events::Happening;
+use crate::memory::Memory;
+use crate::observed::Guarded;
+use crate::render::render;
+
+/// A look at everything although nothing has changed: for events that were missed.
+const LOOK_AGAIN: Duration = Duration::from_mins(10);
+/// A missing Secret cannot be watched: it is looked for.
+const LOOK_FOR_SECRETS: Duration = Duration::from_secs(15);
+
+/// Why a reconcile is tried again.
+#[derive(Debug, thiserror::Error)]
+pub enum ReconcileError {
+    /// Looking for Secrets failed.
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    /// An object could not be applied.
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+    /// What is not wanted any more could not be deleted.
+    #[error("failed to delete what is not wanted any more: {0}")]
+    Prune(#[source] kube::Error),
+    /// The status could not be written.
+    #[error("failed to write the status: {0}")]
+    Status(#[source] kube::Error),
+}
+
+/// What the steps before the status came to.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// The policy breaks rules.
+    pub invalid: Option<PolicyError>,
+    /// Secrets or keys that are not there.
+    pub missing: Vec<MissingSecret>,
+    /// Whether Secrets are there could not be found out.
+    pub unchecked: Option<FetchError>,
+    /// What failed.
+    pub failure: Option<ReconcileError>,
+}
+
+/// Brings about what `object` wants.
+///
+/// # Guarantees
+/// Nothing is written if everything is as it must be. The status is written also after an error.
+///
+/// # Errors
+/// Any [`ReconcileError`]: to be tried again.
+pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Action, ReconcileError> {
+    let policy = match &object.0 {
+        Ok(policy) => policy,
+        Err(invalid) => return undecodable::report(invalid, &context).await,
+    };
+    if policy.meta().deletion_timestamp.is_some() {
+        // Garbage collection takes what it owns; building anew would hold it up.
+        return Ok(Action::await_change());
+    }
+    let memory = context.memories.of(&policy.uid().unwrap_or_default());
+    let mut memory = memory.lock().await;
+    let (valid, outcome) = bring_about(policy, &context, &mut memory).await;
+    let written = status::write(policy, valid.as_ref(), &outcome, &context, &mut memory).await;
+    if let Some(failure) = outcome.failure {
+        return Err(failure);
+    }
+    written?;
+    if let Some(unchecked) = outcome.unchecked {
+        return Err(unchecked.into());
+    }
+    let wait = if outcome.missing.is_empty() {
+        LOOK_AGAIN
+    } else {
+        LOOK_FOR_SECRETS
+    };
+    Ok(Action::requeue(with_jitter(wait, fastrand::f64())))
+}
+
+async fn bring_about(
+    policy: &JevMetricsPolicy,
+    context: &Context,
+    memory: &mut Memory,
+) -> (Option<ValidPolicy>, Outcome) {
+    let mut outcome = Outcome::default();
+    let valid = match ValidPolicy::try_from(policy) {
+        Ok(valid) => valid,
+        Err(error) => {
+            outcome.invalid = Some(error);
+            return (None, outcome);
+        }
+    };
+    match fetch::missing_secrets(&valid, &context.client).await {
+        Ok(missing) => outcome.missing = missing,
+        // Not knowing whether a Secret is there is no reason to hold up the rest.
+        Err(error) => outcome.unchecked = Some(error),
+    }
+    if let Err(error) = apply_and_prune(policy, &valid, context, memory).await {
+        outcome.failure = Some(error);
+    }
+    (Some(valid), outcome)
+}
+
+async fn apply_and_prune(
+    policy: &JevMetricsPolicy,
+    valid: &ValidPolicy,
+    context: &Context,
+    memory: &mut Memory,
+) -> Result<(), ReconcileError> {
+    let manifests = render(valid, &context.defaults)
+        .manifests()
+        .map_err(ApplyError::Render)?;
+    for manifest in &manifests {
+        let repaired = apply::apply(valid, manifest, context, memory).await?;
+        if let Some(repair) = repaired {
+            context
+                .events
+                .publish(policy, &Happening::repaired(manifest, repair))
+                .await;
+        }
+    }
+    prune::prune(valid, &manifests, context, memory)
+        .await
+        .map_err(ReconcileError::Prune)
+}

@@ -1,0 +1,30 @@
+//! What pods read: settings, named by their content and never changed, and the live object.
+
+use jevmetrics_api::policy::ValidPolicy;
+use k8s_openapi::api::core::v1::ConfigMap;
+
+use super::metadata::metadata;
+
+/// Name of the settings of a policy.
+pub fn settings_name(policy: &ValidPolicy) -> String {
+    format!("{}-settings-{}", policy.name(), policy.settings_digest())
+}
+
+pub(super) const SETTINGS_FILE: &str = "settings.yaml";
+
+pub(super) fn settings(policy: &ValidPolicy) -> ConfigMap {
+    ConfigMap {
+        metadata: metadata(policy, settings_name(policy)),
+        data: Some([(SETTINGS_FILE.to_owned(), policy.settings().to_owned())].into()),
+        immutable: Some(true),
+        ..ConfigMap::default()
+    }
+}
+
+pub(super) fn live(policy: &ValidPolicy) -> ConfigMap {
+    ConfigMap {
+        metadata: metadata(policy, policy.live_name()),
+        data: Some([("policy".to_owned(), policy.live().to_owned())].into()),
+        ..ConfigMap::default()
+    }
+}

@@ -1,0 +1,70 @@
+//! Names, labels and owner of every object.
+
+use std::collections::BTreeMap;
+
+use jevmetrics_api::policy::{JevMetricsPolicy, ValidPolicy};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
+use kube::Resource as _;
+
+/// Label with the name of the policy: what selects its pods. Never changes, for selectors cannot.
+pub const POLICY: &str = "jevmetrics.io/policy";
+/// Label of pods with the revision that they run.
+pub const REVISION: &str = "jevmetrics.io/revision";
+/// Label by which the operator finds its objects again.
+pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// Value of [`MANAGED_BY`].
+pub const MANAGED_BY_OPERATOR: &str = "jevmetrics-operator";
+/// Label with the name of the policy for tools that know Kubernetes' recommended labels.
+pub const INSTANCE: &str = "app.kubernetes.io/instance";
+
+/// Name of the Deployment and of what its pods need to run.
+pub fn workload_name(policy: &str) -> String {
+    format!("{policy}-dataplane")
+}
+
+/// Selects the pods of a policy, as text.
+pub fn pod_selector(policy: &str) -> String {
+    format!("{POLICY}={policy}")
+}
+
+pub(super) fn selector(policy: &ValidPolicy) -> LabelSelector {
+    LabelSelector {
+        match_labels: Some([(POLICY.to_owned(), policy.name().to_owned())].into()),
+        ..LabelSelector::default()
+    }
+}
+
+pub(super) fn labels(policy: &ValidPolicy) -> BTreeMap<String, String> {
+    [
+        ("app.kubernetes.io/component", "dataplane"),
+        (INSTANCE, policy.name()),
+        (MANAGED_BY, MANAGED_BY_OPERATOR),
+        ("app.kubernetes.io/name", "jevmetrics"),
+        (POLICY, policy.name()),
+    ]
+    .map(|(key, value)| (key.to_owned(), value.to_owned()))
+    .into()
+}
+
+pub(super) fn metadata(policy: &ValidPolicy, name: String) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(name),
+        namespace: Some(policy.namespace().to_owned()).filter(|namespace| !namespace.is_empty()),
+        labels: Some(labels(policy)),
+        owner_references: owner(policy).map(|owner| vec![owner]),
+        ..ObjectMeta::default()
+    }
+}
+
+/// None if the policy is in no cluster: then nothing can be owned.
+fn owner(policy: &ValidPolicy) -> Option<OwnerReference> {
+    (!policy.uid().is_empty()).then(|| OwnerReference {
+        api_version: JevMetricsPolicy::api_version(&()).into_owned(),
+        kind: JevMetricsPolicy::kind(&()).into_owned(),
+        name: policy.name().to_owned(),
+        uid: policy.uid().to_owned(),
+        controller: Some(true),
+        // Only who may change finalizers of the policy may set this; the policy waits for nothing.
+        block_owner_deletion: None,
+    })
+}

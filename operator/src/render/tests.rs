@@ -1,0 +1,91 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use jevmetrics_api::policy::{JevMetricsPolicy, ValidPolicy};
+
+use super::*;
+
+/// The example of the docs, as it is in a cluster.
+fn example() -> ValidPolicy {
+    let text = include_str!("../../../docs/examples/policy.yaml");
+    let mut policy: JevMetricsPolicy = serde_yaml::from_str(text).unwrap();
+    policy.metadata.namespace = Some("metrics".to_owned());
+    policy.metadata.uid = Some("6ff6b1a6-0000-4000-8000-000000000001".to_owned());
+    ValidPolicy::try_from(&policy).unwrap()
+}
+
+fn defaults() -> Defaults {
+    Defaults {
+        image: "registry.example/dataplane:1".to_owned(),
+    }
+}
+
+fn rendered(policy: &ValidPolicy) -> String {
+    let manifests = render(policy, &defaults()).manifests().unwrap();
+    let documents = manifests
+        .iter()
+        .map(|manifest| serde_yaml::to_string(&manifest.value).unwrap());
+    documents.collect::<Vec<_>>().join("---\n")
+}
+
+/// An upgrade of the operator changes no byte of what runs. Whoever changes this file rolls every data plane of every
+/// user: on purpose, and said in the release notes. `make generate` writes it.
+#[test]
+fn what_is_rendered_is_what_was_rendered_by_every_release_before() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/render/golden.yaml");
+    let now = rendered(&example());
+    if std::env::var_os("JEVMETRICS_GENERATE").is_some() {
+        std::fs::write(&path, &now).unwrap();
+    }
+    let golden = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(now == golden, "rendered objects have changed:\n{now}");
+}
+
+#[test]
+fn nothing_says_which_operator_has_rendered_it() {
+    let version = env!("CARGO_PKG_VERSION");
+    assert!(
+        !rendered(&example()).contains(version),
+        "{version} is in a rendered object"
+    );
+}
+
+#[test]
+fn pods_keep_to_the_restricted_security_standard() {
+    let manifests = render(&example(), &defaults()).manifests().unwrap();
+    let pod = &manifests.last().unwrap().value["spec"]["template"]["spec"];
+    assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+    assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
+    for container in pod["containers"].as_array().unwrap() {
+        let context = &container["securityContext"];
+        assert_eq!(context["allowPrivilegeEscalation"], false);
+        assert_eq!(context["readOnlyRootFilesystem"], true);
+        assert_eq!(context["capabilities"]["drop"], serde_json::json!(["ALL"]));
+    }
+}
+
+#[test]
+fn an_unset_number_of_replicas_is_not_rendered() {
+    let text = "{apiVersion: jevmetrics.io/v1alpha1, kind: JevMetricsPolicy, metadata: {name: jm, namespace: ns}, \
+                spec: {export: {endpoint: 'http://a:4317'}}}";
+    let policy: JevMetricsPolicy = serde_yaml::from_str(text).unwrap();
+    let manifests = render(&ValidPolicy::try_from(&policy).unwrap(), &defaults())
+        .manifests()
+        .unwrap();
+    assert!(manifests.last().unwrap().value["spec"].get("replicas").is_none());
+}
+
+#[test]
+fn membership_and_live_policy_roll_nothing() {
+    let template = |mode: &str, replicas: i32| {
+        let text = format!(
+            "{{apiVersion: jevmetrics.io/v1alpha1, kind: JevMetricsPolicy, metadata: {{name: jm, namespace: ns}}, \
+             spec: {{mode: {mode}, replicas: {replicas}, export: {{endpoint: 'http://a:4317'}}}}}}"
+        );
+        let policy: JevMetricsPolicy = serde_yaml::from_str(&text).unwrap();
+        let manifests = render(&ValidPolicy::try_from(&policy).unwrap(), &defaults())
+            .manifests()
+            .unwrap();
+        manifests.last().unwrap().value["spec"]["template"].clone()
+    };
+    assert_eq!(template("Annotate", 1), template("Reduce", 9));
+}
