@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tempfile::TempDir;
 
@@ -127,6 +128,24 @@ impl Authority {
             .with_no_client_auth()
             .with_single_cert(chain, key)?;
         server.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Arc::new(server))
+    }
+
+    /// A server over HTTP/2 that is `name` and answers only clients with a certificate of this authority.
+    ///
+    /// # Errors
+    /// No certificate.
+    pub fn mutual_server(&self, name: &str) -> Result<Arc<ServerConfig>, CertificateError> {
+        let (chain, key) = self.chain(name)?;
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(self.roots()?), provider());
+        let verifier = verifier
+            .build()
+            .map_err(|error| rustls::Error::General(error.to_string()))?;
+        let mut server = ServerConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()?
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(chain, key)?;
+        server.alpn_protocols = vec![b"h2".to_vec()];
         Ok(Arc::new(server))
     }
 }

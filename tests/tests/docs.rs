@@ -99,3 +99,63 @@ async fn every_metric_is_documented_and_every_documented_metric_exists() {
         "in docs/operations.md but nowhere else: {invented:?}"
     );
 }
+
+/// The text between `before` and the next quote, wherever `before` stands in the operator's sources.
+fn quoted_after(before: &str) -> BTreeSet<String> {
+    let mut files = Vec::new();
+    source_files(&root().join("operator/src"), &mut files);
+    let mut found = BTreeSet::new();
+    for file in files {
+        // Line breaks of a formatter do not matter.
+        let text: String = fs::read_to_string(file).unwrap().split_whitespace().collect();
+        let quoted = text.split(before).skip(1).filter_map(|rest| rest.split_once('"'));
+        found.extend(quoted.map(|(reason, _)| reason.to_owned()));
+    }
+    found
+}
+
+#[test]
+fn every_reason_and_event_of_the_operator_is_documented() {
+    let text = document("docs/operator.md");
+    let mut reasons = BTreeSet::new();
+    for before in ["Verdict::yes(\"", "Verdict::no(\"", "Verdict::unknown(\""] {
+        reasons.extend(quoted_after(before));
+    }
+    assert!(reasons.len() > 20, "{reasons:?}");
+    reasons.extend(["Repaired", "Recreated", "RollbackUndone"].map(str::to_owned));
+    for reason in reasons {
+        assert!(
+            text.contains(&format!("`{reason}`")),
+            "{reason} is not in docs/operator.md"
+        );
+    }
+}
+
+#[test]
+fn the_rights_in_the_documents_are_those_that_the_operator_says_it_needs() {
+    use jevmetrics_operator::rights::{LEASE_RIGHTS, RIGHTS};
+    let text = document("docs/operator.md");
+    let row = |right: &jevmetrics_operator::rights::Right| {
+        let group = if right.group.is_empty() {
+            "core".to_owned()
+        } else {
+            format!("`{}`", right.group)
+        };
+        format!(
+            "| {group} | `{}` | {} | {} |",
+            right.resource,
+            right.verbs.join(", "),
+            right.reason
+        )
+    };
+    for right in RIGHTS.iter().chain(LEASE_RIGHTS) {
+        let row = row(right);
+        assert!(text.contains(&row), "docs/operator.md lacks {row}");
+    }
+    let (_, rights) = text.split_once("\n## Rights\n").unwrap();
+    let (rights, _) = rights.split_once("\n## ").unwrap();
+    let rows = rights
+        .lines()
+        .filter(|line| line.starts_with("| ") && !line.starts_with("| API group"));
+    assert_eq!(rows.count(), RIGHTS.len() + LEASE_RIGHTS.len());
+}

@@ -26,6 +26,7 @@ mod hollow;
 mod kubeconfig;
 mod loopback;
 mod namespaces;
+mod operator;
 mod start;
 mod supervised;
 
@@ -51,6 +52,7 @@ pub use audit::{Effect, Mark, Request};
 pub use components::Component;
 pub use error::ClusterError;
 pub use hollow::{HollowNodes, Process, Script, Start, USER as HOLLOW_USER};
+pub use operator::{OPERATOR_VARIABLE, Operator, OperatorOptions};
 
 /// How to start a control plane.
 #[derive(Debug, Clone)]

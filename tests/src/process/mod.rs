@@ -24,13 +24,15 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
-use crate::{http_client, memory, poll};
+use jevmetrics_api::member::Member;
+
+use crate::{http_client, memory, peer, poll};
 use error::io_error;
 use output::Captured;
 use prepare::{fill_ports, replace};
 
 pub use error::ProcessError;
-pub use prepare::{BINARY_VARIABLE, find_binary};
+pub use prepare::{BINARY_VARIABLE, find_binary, free_listen};
 pub use scrape::parse as parse_metrics;
 pub use settings::{
     Compression, Export, ExportProtocol, Header, Identity, Inference, Ingest, Listen, Live, LiveFile,

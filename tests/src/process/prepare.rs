@@ -1,5 +1,6 @@
 //! What a data plane needs before it starts: its binary, free ports, files.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use super::error::{ProcessError, io_error};
@@ -32,6 +33,21 @@ pub(super) fn fill_ports(mut listen: Listen) -> Result<Listen, ProcessError> {
         }
     }
     Ok(listen)
+}
+
+/// Free loopback ports for all that a data plane listens on: for settings that are written elsewhere.
+///
+/// # Errors
+/// There is none.
+pub fn free_listen() -> Result<Listen, ProcessError> {
+    let unset = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    fill_ports(Listen {
+        grpc: unset,
+        http: unset,
+        peer: unset,
+        metrics: unset,
+        admin: unset,
+    })
 }
 
 /// The data plane's binary: named by the environment, or in `target/{debug,release}` which this executable is in.

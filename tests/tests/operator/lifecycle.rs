@@ -1,0 +1,93 @@
+//! A policy comes, serves, and goes.
+
+use jevmetrics_testkit::poll;
+use kube::ResourceExt as _;
+use kube::api::ListParams;
+
+use crate::policies::with_replicas;
+use crate::stage::{Stage, WITHIN, changed, unchanged};
+
+/// Most writes from an applied policy to its last status: eight objects; the status on the way (waiting, first pod,
+/// all pods, and the turns between them).
+const WRITES_TO_SERVE: usize = 8 + 8;
+
+#[tokio::test]
+async fn an_applied_policy_gets_its_objects_and_is_ready_when_its_pods_are() {
+    let (stage, operator) = Stage::with_operator("ready").await;
+    let mark = stage.plane.audit_mark().unwrap();
+    stage.apply("jm", &with_replicas(3)).await;
+    stage.condition("jm", "Ready", "True", "Serving").await;
+    stage.rolled_out("jm").await;
+    stage.condition("jm", "ConfigurationValid", "True", "Valid").await;
+
+    let names: Vec<_> = stage
+        .owned(&stage.uid("jm").await)
+        .await
+        .into_iter()
+        .map(|(kind, object)| format!("{kind} {}", object.name_any()))
+        .collect();
+    let digest = names
+        .iter()
+        .find_map(|name| name.strip_prefix("ConfigMap jm-settings-"))
+        .unwrap();
+    assert_eq!(digest.len(), 16, "{digest}");
+    let wanted = [
+        "ConfigMap jm-live",
+        &format!("ConfigMap jm-settings-{digest}"),
+        "Deployment jm-dataplane",
+        "PodDisruptionBudget jm-dataplane",
+        "Role jm-dataplane",
+        "RoleBinding jm-dataplane",
+        "Service jm-otlp",
+        "ServiceAccount jm-dataplane",
+    ];
+    assert_eq!(names, wanted);
+
+    let writes = stage.settled(&operator, mark).await;
+    assert!(
+        changed(&writes).len() <= WRITES_TO_SERVE,
+        "{:#?}",
+        changed(&writes)
+    );
+    assert_eq!(unchanged(&writes), [""; 0], "applies that changed nothing");
+    let status = stage.policies.get("jm").await.unwrap().status.unwrap();
+    assert_eq!(status.ready.as_deref(), Some("3/3"));
+    assert_eq!(status.replicas, Some(3));
+    let revision = status.revision.unwrap();
+    assert_eq!(
+        (revision.current.as_deref(), revision.target.as_str()),
+        (Some("1"), "1")
+    );
+    assert_eq!((revision.updated, revision.ready), (3, 3));
+    println!("{} writes until served: {:#?}", writes.len(), changed(&writes));
+}
+
+#[tokio::test]
+async fn a_deleted_policy_takes_all_its_objects_along_also_without_an_operator() {
+    let (stage, operator) = Stage::with_operator("gone").await;
+    for name in ["with", "without"] {
+        stage.apply(name, &with_replicas(1)).await;
+        stage.rolled_out(name).await;
+    }
+    let gone = async |name: &str| {
+        let uid = stage.uid(name).await;
+        stage.delete(name).await;
+        let nothing = async || {
+            let owned = stage.owned(&uid).await;
+            let pods = stage
+                .pods
+                .list(&ListParams::default().labels(&format!("jevmetrics.io/policy={name}")))
+                .await;
+            match (owned.len(), pods.unwrap().items.len()) {
+                (0, 0) => Ok(()),
+                left => Err(format!("{left:?} are left")),
+            }
+        };
+        poll::eventually(&format!("the end of {name}"), WITHIN, nothing)
+            .await
+            .unwrap();
+    };
+    gone("with").await;
+    operator.stop().await.unwrap();
+    gone("without").await;
+}

@@ -1,0 +1,13 @@
+//! Specs that scenarios use.
+
+use serde_json::{Value, json};
+
+/// The least that can be written.
+pub(crate) fn minimal() -> Value {
+    json!({"export": {"endpoint": "http://sink.invalid:4317"}})
+}
+
+/// With so many replicas.
+pub(crate) fn with_replicas(replicas: i32) -> Value {
+    json!({"replicas": replicas, "export": {"endpoint": "http://sink.invalid:4317"}})
+}

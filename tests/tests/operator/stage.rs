@@ -1,0 +1,261 @@
+//! Where a scenario plays: a namespace with hollow nodes under it, and an operator for it alone.
+
+use std::time::Duration;
+
+use jevmetrics_api::policy::{JevMetricsPolicy, definition};
+use jevmetrics_testkit::cluster::{
+    ControlPlane, Effect, HollowNodes, Mark, Operator, OperatorOptions, Request,
+};
+use jevmetrics_testkit::poll;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::core::DynamicObject;
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::{Value, json};
+
+/// Longer than anything takes on a busy machine; reached only by a failing test.
+pub(crate) const WITHIN: Duration = Duration::from_mins(2);
+/// Nothing happens for so long: whatever was to come has come.
+const QUIET: Duration = Duration::from_secs(3);
+
+pub(crate) struct Stage {
+    pub(crate) plane: &'static ControlPlane,
+    /// Before anything happened here.
+    pub(crate) start: Mark,
+    pub(crate) namespace: String,
+    pub(crate) client: Client,
+    pub(crate) policies: Api<JevMetricsPolicy>,
+    pub(crate) deployments: Api<Deployment>,
+    pub(crate) pods: Api<Pod>,
+}
+
+/// The definition, as users install it.
+pub(crate) async fn plane() -> (&'static ControlPlane, &'static HollowNodes) {
+    let nodes = HollowNodes::shared().await.unwrap();
+    let plane = ControlPlane::shared().await.unwrap();
+    plane.install(&[definition().unwrap()]).await.unwrap();
+    (plane, nodes)
+}
+
+impl Stage {
+    /// A namespace without an operator.
+    pub(crate) async fn new(prefix: &str) -> Self {
+        Self::on(plane().await.0, prefix).await
+    }
+
+    /// A namespace of `plane`, which has the definition and nodes.
+    pub(crate) async fn on(plane: &'static ControlPlane, prefix: &str) -> Self {
+        let start = plane.audit_mark().unwrap();
+        let namespace = plane.namespace(prefix).await.unwrap();
+        let client = plane.admin().await.unwrap();
+        Self {
+            plane,
+            start,
+            policies: Api::namespaced(client.clone(), &namespace),
+            deployments: Api::namespaced(client.clone(), &namespace),
+            pods: Api::namespaced(client.clone(), &namespace),
+            client,
+            namespace,
+        }
+    }
+
+    /// A namespace and its operator.
+    pub(crate) async fn with_operator(prefix: &str) -> (Self, Operator) {
+        let stage = Self::new(prefix).await;
+        let operator = stage.operator().await;
+        (stage, operator)
+    }
+
+    pub(crate) async fn operator(&self) -> Operator {
+        let options = OperatorOptions::for_namespace(&self.namespace);
+        self.plane.operator(&options).await.unwrap()
+    }
+
+    /// Applies a spec as a user does.
+    pub(crate) async fn apply(&self, name: &str, spec: &Value) {
+        self.try_apply(name, spec).await.unwrap();
+    }
+
+    pub(crate) async fn try_apply(&self, name: &str, spec: &Value) -> kube::Result<JevMetricsPolicy> {
+        let policy = json!({
+            "apiVersion": "jevmetrics.io/v1alpha1",
+            "kind": "JevMetricsPolicy",
+            "metadata": {"name": name},
+            "spec": spec,
+        });
+        let params = PatchParams::apply("user").force().validation_strict();
+        self.policies.patch(name, &params, &Patch::Apply(&policy)).await
+    }
+
+    /// Changes a policy as `kubectl patch --type=merge` does.
+    pub(crate) async fn patch(&self, name: &str, spec: &Value) {
+        let patch = json!({"spec": spec});
+        self.policies
+            .patch(name, &PatchParams::default(), &Patch::Merge(&patch))
+            .await
+            .unwrap();
+    }
+
+    /// Waits until a condition of a policy has this status and reason, for its present spec.
+    pub(crate) async fn condition(&self, name: &str, type_: &str, status: &str, reason: &str) -> String {
+        let what = format!("{type_}={status} ({reason}) of {name}");
+        let found = poll::eventually(&what, WITHIN, async || {
+            let policy = self.policies.get(name).await.map_err(|error| error.to_string())?;
+            let conditions = policy
+                .status
+                .as_ref()
+                .map(|status| status.conditions.clone())
+                .unwrap_or_default();
+            let found = conditions.iter().find(|condition| {
+                condition.type_ == type_
+                    && condition.status == status
+                    && condition.reason == reason
+                    && condition.observed_generation == policy.metadata.generation
+            });
+            found
+                .map(|condition| condition.message.clone())
+                .ok_or_else(|| format!("{:#?}", policy.status))
+        });
+        found.await.unwrap()
+    }
+
+    /// Waits until the operator has looked at the present spec.
+    pub(crate) async fn observed(&self, name: &str) {
+        let what = format!("a status for the present spec of {name}");
+        let observed = poll::eventually(&what, WITHIN, async || {
+            let policy = self.policies.get(name).await.map_err(|error| error.to_string())?;
+            let observed = policy
+                .status
+                .as_ref()
+                .and_then(|status| status.observed_generation);
+            if observed == policy.metadata.generation {
+                Ok(())
+            } else {
+                Err(format!("{observed:?}"))
+            }
+        });
+        observed.await.unwrap();
+    }
+
+    /// Waits until `look` is happy with what it sees.
+    pub(crate) async fn eventually<T, Seen: std::fmt::Display>(
+        &self,
+        what: &str,
+        look: impl AsyncFnMut() -> Result<T, Seen>,
+    ) -> T {
+        poll::eventually(what, WITHIN, look).await.unwrap()
+    }
+
+    /// Waits for an event of this reason on a policy; gives its note.
+    pub(crate) async fn event(&self, name: &str, reason: &str) -> String {
+        let events: Api<k8s_openapi::api::events::v1::Event> =
+            Api::namespaced(self.client.clone(), &self.namespace);
+        let look = async || {
+            let all = events
+                .list(&ListParams::default())
+                .await
+                .map_err(|error| error.to_string())?;
+            let about = |event: &&k8s_openapi::api::events::v1::Event| {
+                event
+                    .regarding
+                    .as_ref()
+                    .and_then(|regarding| regarding.name.as_deref())
+                    == Some(name)
+            };
+            let mut seen = Vec::new();
+            for event in all.items.iter().filter(about) {
+                if event.reason.as_deref() == Some(reason) {
+                    return Ok(event.note.clone().unwrap_or_default());
+                }
+                seen.push(event.reason.clone().unwrap_or_default());
+            }
+            Err(format!("{seen:?}"))
+        };
+        self.eventually(&format!("event {reason} on {name}"), look).await
+    }
+
+    pub(crate) async fn kubectl(&self, arguments: &[&str]) -> String {
+        let mut all = vec!["--namespace", self.namespace.as_str()];
+        all.extend(arguments);
+        self.plane.kubectl(&all).await.unwrap()
+    }
+
+    pub(crate) async fn rolled_out(&self, name: &str) {
+        self.condition(name, "RolledOut", "True", "Complete").await;
+    }
+
+    /// Every object that the policy owns, by kind and name, without what differs from one to the next.
+    pub(crate) async fn owned(&self, uid: &str) -> Vec<(String, DynamicObject)> {
+        let mut found = Vec::new();
+        for kind in jevmetrics_operator::kinds::Kind::ALL {
+            let api = kind.api(&self.client, &self.namespace);
+            for object in api.list(&ListParams::default()).await.unwrap() {
+                if object.owner_references().iter().any(|owner| owner.uid == uid) {
+                    found.push((kind.name().to_owned(), object));
+                }
+            }
+        }
+        found.sort_by(|(one, a), (other, b)| (one, a.name_any()).cmp(&(other, b.name_any())));
+        found
+    }
+
+    pub(crate) async fn uid(&self, name: &str) -> String {
+        self.policies.get(name).await.unwrap().uid().unwrap()
+    }
+
+    pub(crate) async fn delete(&self, name: &str) {
+        self.policies
+            .delete(name, &DeleteParams::background())
+            .await
+            .unwrap();
+    }
+
+    /// Waits until the operator has written nothing for a while; says what it wrote since `mark`.
+    pub(crate) async fn settled(&self, operator: &Operator, mark: Mark) -> Vec<Request> {
+        let mut writes = self.writes(operator, mark);
+        loop {
+            tokio::time::sleep(QUIET).await;
+            let now = self.writes(operator, mark);
+            if now.len() == writes.len() {
+                return now;
+            }
+            writes = now;
+        }
+    }
+
+    /// What an operator asked to be changed since `mark`; its Lease and events are not counted.
+    pub(crate) fn writes(&self, operator: &Operator, mark: Mark) -> Vec<Request> {
+        let mut requests = self.plane.requests_of(operator.user(), mark).unwrap();
+        requests.retain(|request| {
+            request.is_write() && !matches!(request.resource.as_str(), "leases" | "events")
+        });
+        requests
+    }
+}
+
+pub(crate) fn changed(requests: &[Request]) -> Vec<String> {
+    let changed = requests
+        .iter()
+        .filter(|request| request.effect != Effect::Unchanged);
+    changed.map(shown).collect()
+}
+
+pub(crate) fn unchanged(requests: &[Request]) -> Vec<String> {
+    let unchanged = requests
+        .iter()
+        .filter(|request| request.effect == Effect::Unchanged);
+    unchanged.map(shown).collect()
+}
+
+fn shown(request: &Request) -> String {
+    let Request {
+        verb,
+        resource,
+        subresource,
+        name,
+        code,
+        ..
+    } = request;
+    format!("{verb} {resource}/{subresource} {name} {code}")
+}
