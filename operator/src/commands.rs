@@ -100,10 +100,8 @@ fn read(files: &args::Files) -> Result<Vec<Document>, DocumentError> {
 /// The policy, or its problems with the place in front of each.
 fn held(document: Document) -> Result<(String, ValidPolicy), Vec<String>> {
     let Document { place, policy } = document;
-    let valid =
-        policy.and_then(|policy| ValidPolicy::try_from(&policy).map_err(|error| error.messages().to_vec()));
-    match valid {
-        Ok(valid) => Ok((place, valid)),
+    match policy {
+        Ok(policy) => Ok((place, policy)),
         Err(problems) => Err(problems
             .into_iter()
             .map(|problem| format!("{place}: {problem}"))

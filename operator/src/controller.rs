@@ -91,7 +91,6 @@ impl Term {
 
     /// Looks after all policies until `stop`; then finishes what it is at.
     pub async fn run(self, stop: CancellationToken) {
-        let health = HealthBoard::default();
         let (policies, policy_events) = self.policies();
         let mut owned = BTreeMap::new();
         let mut owned_events = Vec::new();
@@ -106,7 +105,7 @@ impl Term {
             defaults: self.defaults,
             observed: Observed::new(policies, owned, pods),
             memories: self.memories,
-            health,
+            health: HealthBoard::default(),
             backoff: std::sync::Mutex::new(Backoff::default()),
             events: self.events,
             metrics: self.metrics,

@@ -24,8 +24,8 @@ pub enum DocumentError {
 pub struct Document {
     /// The file, and the place in it if it has several.
     pub place: String,
-    /// The policy, in which every rule holds, or one message a problem.
-    pub policy: Result<JevMetricsPolicy, Vec<String>>,
+    /// The policy, or one message a problem.
+    pub policy: Result<ValidPolicy, Vec<String>>,
 }
 
 /// Reads every document of a file; `-` is standard input.
@@ -75,7 +75,7 @@ pub fn parse(text: &str, name: &str) -> Vec<Document> {
     documents
 }
 
-fn policy(mut value: Value) -> Result<JevMetricsPolicy, Vec<String>> {
+fn policy(mut value: Value) -> Result<ValidPolicy, Vec<String>> {
     let wanted = (JevMetricsPolicy::api_version(&()), JevMetricsPolicy::kind(&()));
     for (field, wanted) in [("apiVersion", &wanted.0), ("kind", &wanted.1)] {
         // Taken out: what it says of itself is no field of the type.
@@ -98,14 +98,12 @@ fn policy(mut value: Value) -> Result<JevMetricsPolicy, Vec<String>> {
         .metadata
         .namespace
         .get_or_insert_with(|| "default".to_owned());
-    if let Err(error) = ValidPolicy::try_from(&policy) {
-        problems.extend(error.messages().iter().cloned());
+    match ValidPolicy::try_from(&policy) {
+        Ok(valid) if problems.is_empty() => return Ok(valid),
+        Ok(_) => {}
+        Err(error) => problems.extend(error.messages().iter().cloned()),
     }
-    if problems.is_empty() {
-        Ok(policy)
-    } else {
-        Err(problems)
-    }
+    Err(problems)
 }
 
 #[cfg(test)]

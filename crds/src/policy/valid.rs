@@ -7,9 +7,9 @@ use kube::ResourceExt as _;
 
 use super::template::PodTemplate;
 use super::{JevMetricsPolicy, OtlpService};
+use crate::SettingsError;
 use crate::live::LivePolicy;
 use crate::settings::{DataPlaneSettings, settings_digest};
-use crate::{SettingsError, Violation};
 
 mod documents;
 mod rules;
@@ -31,7 +31,6 @@ pub struct ValidPolicy {
     settings: String,
     settings_digest: String,
     live: String,
-    export_endpoint: String,
     inference_endpoint: String,
     secrets: Vec<SecretUse>,
     service: OtlpService,
@@ -60,14 +59,9 @@ impl TryFrom<&JevMetricsPolicy> for ValidPolicy {
         let settings = documents::settings(&namespace, &name, spec);
         let live = documents::live(spec);
         let read = DataPlaneSettings::from_yaml(&settings);
-        broken.extend(
-            read.as_ref()
-                .err()
-                .into_iter()
-                .flat_map(|error| in_spec(error, "spec.")),
-        );
+        broken.extend(read.as_ref().err().into_iter().flat_map(in_spec));
         let policy_error = LivePolicy::from_policy_yaml(&live).err();
-        broken.extend(policy_error.iter().flat_map(|error| in_spec(error, "spec.")));
+        broken.extend(policy_error.iter().flat_map(in_spec));
         let read = match read {
             Ok(read) if broken.is_empty() => read,
             _ => return Err(PolicyError(broken)),
@@ -79,7 +73,6 @@ impl TryFrom<&JevMetricsPolicy> for ValidPolicy {
             settings_digest: settings_digest(&settings),
             settings,
             live,
-            export_endpoint: spec.export.endpoint.clone(),
             inference_endpoint: read.inference().base_url().to_owned(),
             secrets: secrets::used(spec),
             service: spec
@@ -135,11 +128,6 @@ impl ValidPolicy {
         &self.live
     }
 
-    /// Where kept metrics go.
-    pub fn export_endpoint(&self) -> &str {
-        &self.export_endpoint
-    }
-
     /// The URL that is asked, also if it is the default.
     pub fn inference_endpoint(&self) -> &str {
         &self.inference_endpoint
@@ -164,24 +152,16 @@ impl ValidPolicy {
     pub fn live_name(&self) -> String {
         documents::live_name(&self.name)
     }
-
-    /// The Secret for the peer port, if it speaks TLS.
-    pub fn peer_secret(&self) -> Option<&str> {
-        let uses = self.secrets.iter();
-        uses.filter(|used| used.volume() == secrets::PEER)
-            .map(SecretUse::name)
-            .next()
-    }
 }
 
 /// Violations in a document as violations in the spec: fields have the same names in both.
-fn in_spec(error: &SettingsError, prefix: &str) -> Vec<String> {
+fn in_spec(error: &SettingsError) -> Vec<String> {
     match error {
         SettingsError::Invalid(violations) => violations
             .iter()
             .map(|violation| {
                 let path = documents::path_in_spec(violation.path());
-                format!("{prefix}{path}: {}", Violation::rule(violation))
+                format!("spec.{path}: {}", violation.rule())
             })
             .collect(),
         other => vec![format!("spec: {other}")],

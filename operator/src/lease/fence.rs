@@ -28,8 +28,7 @@ impl Fence {
 
     /// Whether it is open.
     pub fn is_open(&self, now: Instant) -> bool {
-        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.open_until.is_some_and(|until| now < until)
+        self.left(now).is_some()
     }
 
     /// How long it stays open; none if it is closed.

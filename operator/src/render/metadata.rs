@@ -14,9 +14,6 @@ pub const REVISION: &str = "jevmetrics.io/revision";
 pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// Value of [`MANAGED_BY`].
 pub const MANAGED_BY_OPERATOR: &str = "jevmetrics-operator";
-/// Label with the name of the policy for tools that know Kubernetes' recommended labels.
-pub const INSTANCE: &str = "app.kubernetes.io/instance";
-
 /// Name of the Deployment and of what its pods need to run.
 pub fn workload_name(policy: &str) -> String {
     format!("{policy}-dataplane")
@@ -37,7 +34,7 @@ pub(super) fn selector(policy: &ValidPolicy) -> LabelSelector {
 pub(super) fn labels(policy: &ValidPolicy) -> BTreeMap<String, String> {
     [
         ("app.kubernetes.io/component", "dataplane"),
-        (INSTANCE, policy.name()),
+        ("app.kubernetes.io/instance", policy.name()),
         (MANAGED_BY, MANAGED_BY_OPERATOR),
         ("app.kubernetes.io/name", "jevmetrics"),
         (POLICY, policy.name()),

@@ -26,9 +26,7 @@ use serde_json::Value;
 use crate::kinds::Kind;
 
 pub use self::config_maps::settings_name;
-pub use self::metadata::{
-    INSTANCE, MANAGED_BY, MANAGED_BY_OPERATOR, POLICY, REVISION, pod_selector, workload_name,
-};
+pub use self::metadata::{MANAGED_BY, MANAGED_BY_OPERATOR, POLICY, REVISION, pod_selector, workload_name};
 pub use self::service::service_name;
 pub use self::volumes::SETTINGS_VOLUME;
 

@@ -1,6 +1,16 @@
-//! Specs that scenarios use.
+//! Policies that scenarios use.
 
 use serde_json::{Value, json};
+
+/// A policy as it is applied.
+pub(crate) fn named(name: &str, spec: &Value) -> Value {
+    json!({
+        "apiVersion": "jevmetrics.io/v1alpha1",
+        "kind": "JevMetricsPolicy",
+        "metadata": {"name": name},
+        "spec": spec,
+    })
+}
 
 /// The least that can be written.
 pub(crate) fn minimal() -> Value {

@@ -25,8 +25,7 @@ async fn a_new_revision_rolls_out_and_can_be_waited_for() {
         .kubectl(&["wait", "--for=condition=RolledOut", "--timeout=120s", "jmp/jm"])
         .await;
     assert!(waited.contains("condition met"), "{waited}");
-    let status = stage.policies.get("jm").await.unwrap().status.unwrap();
-    let revision = status.revision.unwrap();
+    let revision = stage.revision("jm").await;
     assert_eq!(
         (revision.current.as_deref(), revision.target.as_str()),
         (Some("2"), "2")
@@ -94,15 +93,7 @@ async fn a_bad_revision_leaves_the_old_one_serving_and_a_good_one_goes_out_unaid
     assert_eq!(message, format!("pod {name}: CrashLoopBackOff"));
     stage.event("jm", "PodNotStarting").await;
     stage.condition("jm", "Ready", "True", "Serving").await;
-    let revision = stage
-        .policies
-        .get("jm")
-        .await
-        .unwrap()
-        .status
-        .unwrap()
-        .revision
-        .unwrap();
+    let revision = stage.revision("jm").await;
     assert_eq!(
         (revision.current.as_deref(), revision.target.as_str()),
         (Some("1"), "bad")
@@ -111,15 +102,7 @@ async fn a_bad_revision_leaves_the_old_one_serving_and_a_good_one_goes_out_unaid
 
     stage.patch("jm", &json!({"revision": "good"})).await;
     stage.rolled_out("jm").await;
-    let revision = stage
-        .policies
-        .get("jm")
-        .await
-        .unwrap()
-        .status
-        .unwrap()
-        .revision
-        .unwrap();
+    let revision = stage.revision("jm").await;
     assert_eq!((revision.current.as_deref(), revision.ready), (Some("good"), 2));
 }
 
@@ -137,14 +120,6 @@ async fn a_rollback_by_hand_is_undone_and_an_event_says_how_to_go_back() {
     let note = stage.event("jm", "RollbackUndone").await;
     assert!(note.contains("apply the former spec"), "{note}");
     stage.rolled_out("jm").await;
-    let revision = stage
-        .policies
-        .get("jm")
-        .await
-        .unwrap()
-        .status
-        .unwrap()
-        .revision
-        .unwrap();
+    let revision = stage.revision("jm").await;
     assert_eq!(revision.current.as_deref(), Some("2"));
 }

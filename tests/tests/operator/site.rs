@@ -10,7 +10,9 @@ use jevmetrics_testkit::cluster::{
 use jevmetrics_testkit::{poll, process};
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client};
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::{policies, stage};
 
 /// Longer than dozens of policies take on a busy machine; reached only by a failing test.
 pub(crate) const WITHIN: Duration = Duration::from_mins(4);
@@ -69,12 +71,7 @@ impl Site {
         stream::iter(policies)
             .for_each_concurrent(AT_A_TIME, async |index| {
                 let (namespace, name) = self.place(index);
-                let policy = json!({
-                    "apiVersion": "jevmetrics.io/v1alpha1",
-                    "kind": "JevMetricsPolicy",
-                    "metadata": {"name": name},
-                    "spec": spec,
-                });
+                let policy = policies::named(&name, spec);
                 let params = PatchParams::apply("user").force().validation_strict();
                 let api: Api<JevMetricsPolicy> = Api::namespaced(self.client.clone(), namespace);
                 api.patch(&name, &params, &Patch::Apply(&policy)).await.unwrap();
@@ -121,15 +118,7 @@ impl Site {
 
     /// Waits until the operator has written nothing for `quiet`; says what it wrote since `mark`.
     pub(crate) async fn settled(&self, mark: Mark, quiet: Duration) -> Vec<Request> {
-        let mut writes = self.writes(mark).len();
-        loop {
-            tokio::time::sleep(quiet).await;
-            let now = self.writes(mark);
-            if now.len() == writes {
-                return now;
-            }
-            writes = now.len();
-        }
+        stage::settled(quiet, || self.writes(mark)).await
     }
 }
 

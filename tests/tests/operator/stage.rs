@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jevmetrics_api::policy::{JevMetricsPolicy, definition};
+use jevmetrics_api::policy::{JevMetricsPolicy, RevisionStatus, definition};
 use jevmetrics_testkit::cluster::{
     ControlPlane, Effect, HollowNodes, Mark, Operator, OperatorOptions, Request,
 };
@@ -13,6 +13,8 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::core::DynamicObject;
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
+
+use crate::policies;
 
 /// Longer than anything takes on a busy machine; reached only by a failing test.
 pub(crate) const WITHIN: Duration = Duration::from_mins(2);
@@ -78,12 +80,7 @@ impl Stage {
     }
 
     pub(crate) async fn try_apply(&self, name: &str, spec: &Value) -> kube::Result<JevMetricsPolicy> {
-        let policy = json!({
-            "apiVersion": "jevmetrics.io/v1alpha1",
-            "kind": "JevMetricsPolicy",
-            "metadata": {"name": name},
-            "spec": spec,
-        });
+        let policy = policies::named(name, spec);
         let params = PatchParams::apply("user").force().validation_strict();
         self.policies.patch(name, &params, &Patch::Apply(&policy)).await
     }
@@ -200,6 +197,12 @@ impl Stage {
         found
     }
 
+    /// What the status says of the revision.
+    pub(crate) async fn revision(&self, name: &str) -> RevisionStatus {
+        let policy = self.policies.get(name).await.unwrap();
+        policy.status.unwrap().revision.unwrap()
+    }
+
     pub(crate) async fn uid(&self, name: &str) -> String {
         self.policies.get(name).await.unwrap().uid().unwrap()
     }
@@ -213,15 +216,7 @@ impl Stage {
 
     /// Waits until the operator has written nothing for a while; says what it wrote since `mark`.
     pub(crate) async fn settled(&self, operator: &Operator, mark: Mark) -> Vec<Request> {
-        let mut writes = self.writes(operator, mark);
-        loop {
-            tokio::time::sleep(QUIET).await;
-            let now = self.writes(operator, mark);
-            if now.len() == writes.len() {
-                return now;
-            }
-            writes = now;
-        }
+        settled(QUIET, || self.writes(operator, mark)).await
     }
 
     /// What an operator asked to be changed since `mark`; its Lease and events are not counted.
@@ -231,6 +226,19 @@ impl Stage {
             request.is_write() && !matches!(request.resource.as_str(), "leases" | "events")
         });
         requests
+    }
+}
+
+/// Waits until `writes` has not grown for `quiet`, and gives them.
+pub(crate) async fn settled(quiet: Duration, writes: impl Fn() -> Vec<Request>) -> Vec<Request> {
+    let mut before = writes().len();
+    loop {
+        tokio::time::sleep(quiet).await;
+        let now = writes();
+        if now.len() == before {
+            return now;
+        }
+        before = now.len();
     }
 }
 

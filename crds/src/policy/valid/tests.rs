@@ -100,7 +100,6 @@ fn secrets_become_files_and_only_the_api_key_may_be_missing() {
     ] {
         assert!(valid.settings().contains(line), "{line} in {}", valid.settings());
     }
-    assert_eq!(valid.peer_secret(), Some("peers"));
 }
 
 #[test]
