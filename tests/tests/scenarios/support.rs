@@ -253,6 +253,16 @@ impl World {
         self.metric(series).await as u64
     }
 
+    /// Waits until `series` counts `wanted`: a connection's end is seen by its other side before it is counted.
+    pub(crate) async fn counts(&self, series: &str, wanted: u64) {
+        let what = format!("{series} = {wanted}");
+        poll::until_some(&what, WITHIN, async || {
+            (self.count(series).await == wanted).then_some(())
+        })
+        .await
+        .unwrap();
+    }
+
     /// The equation now, whether it holds or not.
     #[allow(
         clippy::cast_possible_truncation,
