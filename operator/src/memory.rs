@@ -21,6 +21,7 @@ pub struct Memory {
     objects: HashMap<(Kind, String), Note>,
     status: Option<(u64, JevMetricsPolicyStatus)>,
     deployment: Option<DynamicObject>,
+    is_namespace_going: bool,
 }
 
 /// Names a content.
@@ -47,6 +48,16 @@ pub enum Known {
 }
 
 impl Memory {
+    /// Whether the policy's namespace is being deleted, as far as a write has shown.
+    pub fn is_namespace_going(&self) -> bool {
+        self.is_namespace_going
+    }
+
+    /// Notes that it is.
+    pub fn namespace_goes(&mut self) {
+        self.is_namespace_going = true;
+    }
+
     /// Compares `seen`, the object as a watch shows it, with the note of its last apply.
     pub fn compare(&self, manifest: &Manifest, seen: Option<&DynamicObject>) -> Known {
         let Some(note) = self.objects.get(&(manifest.kind, manifest.name.clone())) else {

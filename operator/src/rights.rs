@@ -1,5 +1,5 @@
 //! What the operator may do, each right with its reason. The chart, the tests and `docs/security.md` hold to this
-//! list.
+//! list; a test that looks at the API server's audit log holds the list to what the operator does.
 
 /// Rights on one kind of resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,4 +104,13 @@ pub const LEASE_RIGHTS: &[Right] = &[Right {
     resource: "leases",
     verbs: &["get", "create", "update"],
     reason: "one operator leads",
+}];
+
+/// What a data plane gets from the operator, each for the one object of its policy. Kubernetes lets nobody pass on what
+/// he does not hold himself.
+pub const PASSED_ON: &[Right] = &[Right {
+    group: "",
+    resource: "configmaps",
+    verbs: &["get", "watch"],
+    reason: "a data plane follows its live object",
 }];

@@ -36,7 +36,10 @@ pub enum ApplyError {
     /// The API server does not take the object as it is.
     #[error("{kind} {name} is refused: {status}", kind = .0.name(), name = .1, status = .2.message)]
     Refused(Kind, String, Box<Status>),
-    /// The operator lacks a right, or a quota or the end of the namespace forbids it.
+    /// Nothing new is taken into a namespace that is being deleted.
+    #[error("{kind} {name}: the namespace is being deleted", kind = .0.name(), name = .1)]
+    NamespaceGoing(Kind, String),
+    /// The operator lacks a right, or a quota forbids it.
     #[error("{kind} {name}: it is forbidden: {status}", kind = .0.name(), name = .1, status = .2.message)]
     Forbidden(Kind, String, Box<Status>),
     /// Anything that may be over the next time.
@@ -117,6 +120,13 @@ pub(super) fn is_about_uid(status: &Status) -> bool {
     status.code == 422 && causes.into_iter().any(|cause| cause.field == "metadata.uid")
 }
 
+fn is_about_namespace(status: &Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    causes
+        .into_iter()
+        .any(|cause| cause.reason == "NamespaceTerminating")
+}
+
 fn as_apply_error(manifest: &Manifest, error: kube::Error) -> ApplyError {
     let (kind, name) = (manifest.kind, manifest.name.clone());
     match error {
@@ -126,6 +136,9 @@ fn as_apply_error(manifest: &Manifest, error: kube::Error) -> ApplyError {
         }
         kube::Error::Api(status) if matches!(status.code, 400 | 422) => {
             ApplyError::Refused(kind, name, status)
+        }
+        kube::Error::Api(status) if status.code == 403 && is_about_namespace(&status) => {
+            ApplyError::NamespaceGoing(kind, name)
         }
         kube::Error::Api(status) if status.code == 403 => ApplyError::Forbidden(kind, name, status),
         other => ApplyError::Request(kind, name, Box::new(other)),

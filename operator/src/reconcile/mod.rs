@@ -82,7 +82,15 @@ pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Ac
     }
     let memory = context.memories.of(&policy.uid().unwrap_or_default());
     let mut memory = memory.lock().await;
+    if memory.is_namespace_going() {
+        return Ok(Action::await_change());
+    }
     let (valid, outcome) = bring_about(policy, &context, &mut memory).await;
+    if let Some(ReconcileError::Apply(ApplyError::NamespaceGoing(..))) = outcome.failure {
+        // It goes with all that is in it and never comes back. There is nobody to tell.
+        memory.namespace_goes();
+        return Ok(Action::await_change());
+    }
     let written = status::write(policy, valid.as_ref(), &outcome, &context, &mut memory).await;
     if let Some(failure) = outcome.failure {
         return Err(failure);

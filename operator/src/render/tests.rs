@@ -89,3 +89,37 @@ fn membership_and_live_policy_roll_nothing() {
     };
     assert_eq!(template("Annotate", 1), template("Reduce", 9));
 }
+
+/// *Guarantees*: pods get what [`PASSED_ON`] says, for one object by its name, and the operator holds all of it.
+#[test]
+fn pods_get_what_is_passed_on_for_one_object_and_the_operator_holds_it() {
+    use crate::rights::{PASSED_ON, RIGHTS};
+    let policy = example();
+    let rules = rbac::role(&policy).rules.unwrap();
+    let given: Vec<_> = rules
+        .iter()
+        .map(|rule| {
+            assert_eq!(rule.resource_names, Some(vec![policy.live_name()]));
+            let groups = rule.api_groups.clone().unwrap();
+            (groups, rule.resources.clone().unwrap(), rule.verbs.clone())
+        })
+        .collect();
+    let one = |word: &str| vec![word.to_owned()];
+    let wanted: Vec<_> = PASSED_ON
+        .iter()
+        .map(|right| {
+            let verbs: Vec<_> = right.verbs.iter().map(|&verb| verb.to_owned()).collect();
+            (one(right.group), one(right.resource), verbs)
+        })
+        .collect();
+    assert_eq!(given, wanted);
+    for passed in PASSED_ON {
+        let mut held = RIGHTS
+            .iter()
+            .filter(|right| (right.group, right.resource) == (passed.group, passed.resource));
+        assert!(
+            held.any(|right| passed.verbs.iter().all(|verb| right.verbs.contains(verb))),
+            "{passed:?}"
+        );
+    }
+}
