@@ -23,6 +23,15 @@ fn the_committed_definition_is_what_the_types_say() {
 }
 
 #[test]
+fn the_definition_in_the_chart_is_what_the_types_say() {
+    // A copy, not a link: a chart that is packed holds all that it needs.
+    check(
+        "../charts/jevmetrics/crds/jevmetricspolicies.yaml",
+        &policy::definition_yaml().unwrap(),
+    );
+}
+
+#[test]
 fn the_committed_reference_is_what_the_types_say() {
     check("../docs/reference/policy.md", &policy::reference().unwrap());
 }
