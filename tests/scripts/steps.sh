@@ -104,6 +104,37 @@ need_rust() {
     fi
 }
 
+# What a static program needs: the target of musl for the toolchain in use, and a C compiler for it.
+need_static() {
+    static_target=$(uname -m)-unknown-linux-musl
+    # Everywhere the name that Debian gives it.
+    export "CC_${static_target//-/_}=musl-gcc"
+    if ! rustup target list --installed | grep -x "$static_target" >/dev/null; then
+        step "Installing Rust for $static_target" rustup target add "$static_target"
+    fi
+    if ! command -v musl-gcc >/dev/null || [[ ! -e /etc/ssl/certs/ca-certificates.crt ]]; then
+        step 'Installing a C compiler for static programs, and certificates' \
+            install_packages ca-certificates musl-tools
+    fi
+}
+
+# write_images PROFILE FOLDER: of what ships, FOLDER/jevmetrics-operator.tar and FOLDER/jevmetrics-dataplane.tar.
+write_images() {
+    local name
+    need_static
+    step 'Building static programs' cargo build --locked --profile "$1" --target "$static_target" \
+        -p jevmetrics-operator -p jevmetrics-dataplane --bins
+    for name in operator dataplane; do
+        step "Writing the image jevmetrics-$name" \
+            tests/images/write.sh "$name" "$built/$static_target/$1/jevmetrics-$name" "$2"
+    done
+}
+
+# write_standins FOLDER: the image of the stand-ins, FOLDER/jevmetrics-standins.tar, from the build of the tests.
+write_standins() {
+    step 'Writing the image jevmetrics-standins' tests/images/write.sh standins "$built/debug/standins" "$1"
+}
+
 toolchains() {
     rustup toolchain list | cut -d' ' -f1
 }
@@ -134,11 +165,67 @@ need_valgrind() {
     fi
 }
 
-# Go builds what we are compared with.
+# What a real node needs of this machine: programs of Debian's, and root and a kernel that let it be.
+has_node() {
+    local program packages=() reason code
+    for program in containerd runc iptables conntrack ethtool socat ip:iproute2 sysctl:procps; do
+        command -v "${program%:*}" >/dev/null || packages+=("${program#*:}")
+    done
+    [[ -x /usr/lib/cni/bridge ]] || packages+=(containernetworking-plugins)
+    if ((${#packages[@]} > 0)); then
+        if [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; then
+            step "Installing ${packages[*]}" install_packages "${packages[@]}"
+            # A node starts one of its own.
+            if [[ " ${packages[*]} " == *' containerd '* && -d /run/systemd/system ]]; then
+                step 'Stopping what that has started' systemctl disable --now containerd
+            fi
+        else
+            skip 'a real node' "${packages[*]} missing, and installing needs root and apt-get"
+            return 1
+        fi
+    fi
+    has_go 'a real node' || return
+    # It says itself why it cannot.
+    code=0
+    reason=$(tests/scripts/sandbox.sh true 2>&1) || code=$?
+    case $code in
+        0) ;;
+        77)
+            skip 'a real node' "${reason#no sandbox: }"
+            return 1
+            ;;
+        *) fail "the sandbox does not work: $reason" ;;
+    esac
+}
+
+# All programs of a cluster with a real node, and the images of its own pods.
+build_cluster() {
+    step 'Building a Kubernetes cluster, once' tests/kubernetes/build.sh \
+        etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kubelet kube-proxy helm
+    step 'Building its images, once' tests/kubernetes/images.sh pause coredns probe
+}
+
+# The images of the product as tests take them, in half the time of those that ship, and that of the stand-ins.
+test_images() {
+    export JEVMETRICS_IMAGES=$PWD/$built/test-images
+    [[ $built != /* ]] || JEVMETRICS_IMAGES=$built/test-images
+    write_images image "$JEVMETRICS_IMAGES"
+    write_standins "$JEVMETRICS_IMAGES"
+}
+
+# executable TEST: what the step before has built with cargo test --no-run.
+executable() {
+    local path
+    path=$(sed -n "s|^ *Executable tests/$1/main.rs (\(.*\))\$|\1|p" "$step_log")
+    [[ -x $path ]] || fail "cargo has named no executable of $1"
+    printf '%s\n' "$path"
+}
+
+# has_go WHAT: Go builds what others have written in it.
 has_go() {
     PATH="$PATH:/usr/local/go/bin"
     if ! command -v go >/dev/null; then
-        skip 'the comparison with the Collector' 'Go is missing: https://go.dev/dl'
+        skip "$1" 'Go is missing: https://go.dev/dl'
         return 1
     fi
 }

@@ -5,7 +5,7 @@
 //! through [`Connection`].
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 
 use axum::Router;
 use hyper::body::Incoming;
@@ -46,9 +46,9 @@ struct Running {
 }
 
 impl Listener {
-    /// Serves `router` on 127.0.0.1, at a free port if `port` is 0.
-    pub(crate) async fn start(router: Router, port: u16) -> io::Result<Self> {
-        let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
+    /// Serves `router` at `listen`, at a free port if its port is 0.
+    pub(crate) async fn start(router: Router, listen: SocketAddr) -> io::Result<Self> {
+        let socket = TcpListener::bind(listen).await?;
         let address = socket.local_addr()?;
         let running = Mutex::new(Some(Running::new(socket, router.clone())));
         Ok(Self {

@@ -3,6 +3,7 @@
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::metrics::v1::Metric;
 use opentelemetry_proto::tonic::metrics::v1::metric::Data;
+use serde::{Deserialize, Serialize};
 
 /// The gauges that the data plane adds in `Annotate`.
 pub const COMPANIONS: [&str; 4] = [
@@ -13,7 +14,7 @@ pub const COMPANIONS: [&str; 4] = [
 ];
 
 /// The type of a metric's data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum DataType {
     /// No data, or of a type that is not known.
     Missing,

@@ -3,8 +3,6 @@
 //! Invariants: one authority signs all, the API server's and its clients'; all are X.509 version 3, as rustls wants
 //! them; keys are ECDSA P-256, which are made in no time.
 
-use std::net::Ipv4Addr;
-
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
     KeyUsagePurpose,
@@ -42,19 +40,10 @@ impl Authority {
         self.issuer.pem()
     }
 
-    /// For the API server: at its address, and under its names inside the cluster.
-    pub(super) fn server(&self, address: Ipv4Addr, service: Ipv4Addr) -> Result<Identity, ClusterError> {
-        let names = [
-            address.to_string(),
-            service.to_string(),
-            "localhost".to_owned(),
-            "kubernetes".to_owned(),
-            "kubernetes.default".to_owned(),
-            "kubernetes.default.svc".to_owned(),
-            "kubernetes.default.svc.cluster.local".to_owned(),
-        ];
-        let params = CertificateParams::new(names).map_err(failed("kube-apiserver"))?;
-        self.sign("kube-apiserver", params, ExtendedKeyUsagePurpose::ServerAuth)
+    /// For a server that is reached under these names and addresses.
+    pub(super) fn server(&self, name: &str, reached: &[String]) -> Result<Identity, ClusterError> {
+        let params = CertificateParams::new(reached).map_err(failed(name))?;
+        self.sign(name, params, ExtendedKeyUsagePurpose::ServerAuth)
     }
 
     /// For a client: Kubernetes takes the common name as the user and the organization as the group.
@@ -121,7 +110,7 @@ mod tests {
         assert!(one.certificate.starts_with("-----BEGIN CERTIFICATE-----"));
         assert!(one.key.starts_with("-----BEGIN PRIVATE KEY-----"));
         assert_ne!(one.key, other.key);
-        let server = authority.server(Ipv4Addr::LOCALHOST, Ipv4Addr::new(10, 96, 0, 1));
+        let server = authority.server("server", &["127.0.0.1".to_owned(), "localhost".to_owned()]);
         assert_ne!(server.unwrap().certificate, authority.certificate());
     }
 }

@@ -1,6 +1,6 @@
-//! Where the control plane's binaries are: `$KUBEBUILDER_ASSETS` first, one by one, then what
-//! `tests/kubernetes/build.sh` has built.
+//! Where the programs of a cluster are: `tests/kubernetes/build.sh` says it, and builds what is missing.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -8,46 +8,44 @@ use tokio::process::Command;
 
 use super::error::{ClusterError, io_error};
 
-/// The folder of envtest's convention.
-const GIVEN: &str = "KUBEBUILDER_ASSETS";
-
-/// Two folders to look into.
+/// Programs by their names.
 #[derive(Debug, Clone)]
-pub(super) struct Binaries {
-    given: Option<PathBuf>,
-    built: PathBuf,
-}
+pub(crate) struct Binaries(BTreeMap<String, PathBuf>);
 
 impl Binaries {
     /// Builds what is missing, which takes minutes once, on one process at a time.
-    pub(super) async fn find() -> Result<Self, ClusterError> {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("kubernetes/build.sh");
-        let output = Command::new("sh")
-            .arg(&script)
-            .stdin(Stdio::null())
-            .kill_on_drop(true)
-            .output()
-            .await
-            .map_err(io_error("cannot run the build of the control plane"))?;
-        if !output.status.success() {
-            return Err(ClusterError::NotBuilt {
-                script,
-                status: output.status,
-                printed: String::from_utf8_lossy(&output.stderr).into_owned(),
-            });
-        }
-        Ok(Self {
-            given: std::env::var_os(GIVEN)
-                .filter(|given| !given.is_empty())
-                .map(PathBuf::from),
-            built: PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()),
-        })
+    pub(crate) async fn find(names: &[&str]) -> Result<Self, ClusterError> {
+        let paths = run_script("build.sh", names).await?;
+        let names = names.iter().map(|&name| name.to_owned());
+        Ok(Self(names.zip(paths).collect()))
     }
 
-    pub(super) fn path(&self, name: &str) -> PathBuf {
-        let given = self.given.as_ref().map(|folder| folder.join(name));
-        given
-            .filter(|path| path.is_file())
-            .unwrap_or_else(|| self.built.join(name))
+    /// Where a program is that was asked for; else its bare name, which whoever runs it complains about.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.get(name).cloned().unwrap_or_else(|| PathBuf::from(name))
     }
+}
+
+/// Runs a script of `tests/kubernetes` that prints one path for each of `names`.
+pub(crate) async fn run_script(script: &str, names: &[&str]) -> Result<Vec<PathBuf>, ClusterError> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("kubernetes")
+        .join(script);
+    let output = Command::new(&script)
+        .args(names)
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output()
+        .await
+        .map_err(io_error(format!("cannot run {}", script.display())))?;
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let paths: Vec<PathBuf> = printed.lines().map(PathBuf::from).collect();
+    if output.status.success() && paths.len() == names.len() {
+        return Ok(paths);
+    }
+    Err(ClusterError::NotBuilt {
+        script,
+        status: output.status,
+        printed: String::from_utf8_lossy(&output.stderr).into_owned(),
+    })
 }

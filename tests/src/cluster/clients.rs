@@ -21,6 +21,13 @@ use super::kubeconfig::{Credentials, kubeconfig};
 use super::start::{write, write_identity};
 use crate::http_client::install_tls_provider;
 
+/// What a server shows.
+#[derive(Debug)]
+pub(crate) struct ServerFiles {
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
+}
+
 impl ControlPlane {
     /// A client that may do everything; in the audit log it is `admin`.
     ///
@@ -153,7 +160,7 @@ impl ControlPlane {
     }
 
     /// Writes certificate, key and kubeconfig of a user.
-    pub(super) fn write_user(
+    pub(crate) fn write_user(
         &self,
         file: &str,
         user: &str,
@@ -166,6 +173,20 @@ impl ControlPlane {
             key: &key,
         };
         self.write_kubeconfig(file, user, credentials)
+    }
+
+    /// Writes certificate and key of a server.
+    pub(crate) fn write_server(&self, name: &str, reached: &[String]) -> Result<ServerFiles, ClusterError> {
+        write_identity(&self.layout, name, &self.authority.server(name, reached)?)?;
+        Ok(ServerFiles {
+            certificate: self.layout.file(&format!("{name}.crt")),
+            key: self.layout.file(&format!("{name}.key")),
+        })
+    }
+
+    /// The certificate that vouches for all others.
+    pub(crate) fn authority_file(&self) -> PathBuf {
+        self.layout.file("ca.crt")
     }
 
     fn write_kubeconfig(

@@ -48,12 +48,14 @@ const SERVICES: &str = "10.96.0.0/16";
 /// The first of them, which the API server has inside the cluster.
 pub(super) const API_SERVICE: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
 
-/// Off in the controller manager: what acts on nodes that send no heartbeats, as hollow ones do; what puts pods'
-/// addresses into endpoints, which refuse loopback; and what has nothing to do here, each of which would hold watches
-/// and caches: volumes, devices, routes, certificates, cron.
-const CONTROLLERS: &str = "*,\
-    -node-lifecycle-controller,-cloud-node-lifecycle-controller,-node-route-controller,-node-ipam-controller,\
-    -endpoints-controller,-endpointslice-controller,-endpointslice-mirroring-controller,\
+/// Off in the controller manager for hollow nodes: what acts on nodes that send no heartbeats, and what puts pods'
+/// addresses into endpoints, which refuse loopback.
+const NOT_FOR_HOLLOW_NODES: &str = "-node-lifecycle-controller,\
+    -endpoints-controller,-endpointslice-controller,-endpointslice-mirroring-controller";
+
+/// Off in every controller manager: what has nothing to do here, each of which would hold watches and caches: volumes,
+/// devices, routes, certificates, cron.
+const NOT_NEEDED: &str = "-cloud-node-lifecycle-controller,-node-route-controller,-node-ipam-controller,\
     -service-lb-controller,-ttl-controller,-cronjob-controller,\
     -persistentvolume-attach-detach-controller,-persistentvolume-binder-controller,\
     -persistentvolume-expander-controller,-persistentvolume-protection-controller,\
@@ -64,10 +66,21 @@ const CONTROLLERS: &str = "*,\
     -kube-apiserver-serving-clustertrustbundle-publisher-controller,-storage-version-migrator-controller,\
     -storageversion-garbage-collector-controller";
 
+/// Where a control plane listens, and for what nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Network {
+    /// On a loopback range of its own, for hollow nodes.
+    #[default]
+    Loopback,
+    /// On an address that pods reach as well, for real nodes.
+    Reachable(Ipv4Addr),
+}
+
 /// Where everything of one control plane is.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) directory: PathBuf,
+    pub(super) network: Network,
     pub(super) address: Ipv4Addr,
     pub(super) etcd_port: u16,
     pub(super) api_port: u16,
@@ -97,14 +110,12 @@ impl Layout {
                 ("listen-peer-urls", format!("http://{}:0", self.address)),
                 ("log-level", "warn".into()),
             ],
-            Component::ApiServer => vec![
+            Component::ApiServer => [
                 ("etcd-servers", etcd),
                 ("bind-address", self.address.to_string()),
                 ("secure-port", self.api_port.to_string()),
                 // Else that of the default route, which not every machine has.
                 ("advertise-address", self.address.to_string()),
-                // A loopback address is refused as an endpoint of the Service `kubernetes`.
-                ("endpoint-reconciler-type", "none".into()),
                 ("service-cluster-ip-range", SERVICES.into()),
                 ("authorization-mode", "Node,RBAC".into()),
                 ("allow-privileged", "true".into()),
@@ -126,14 +137,17 @@ impl Layout {
                 // Else watches are not ended at its end, and it waits a minute for them.
                 ("shutdown-watch-termination-grace-period", "1s".into()),
                 ("profiling", "false".into()),
-            ],
+            ]
+            .into_iter()
+            .chain(self.towards_nodes())
+            .collect(),
             Component::ControllerManager => vec![
                 ("kubeconfig", file("controller-manager.kubeconfig")),
                 ("service-account-private-key-file", file("sa.key")),
                 ("root-ca-file", file("ca.crt")),
                 // Each controller has only the rights of its own role, as in real clusters.
                 ("use-service-account-credentials", "true".into()),
-                ("controllers", CONTROLLERS.into()),
+                ("controllers", self.controllers()),
                 ("leader-elect", "false".into()),
                 // Without a port of its own: nobody asks it.
                 ("secure-port", "0".into()),
@@ -153,5 +167,28 @@ impl Layout {
         };
         let written = settings.into_iter();
         written.map(|(name, value)| format!("--{name}={value}")).collect()
+    }
+
+    /// What the API server needs to know of its nodes.
+    fn towards_nodes(&self) -> Vec<(&'static str, String)> {
+        let file = |name: &str| self.file(name).display().to_string();
+        match self.network {
+            // A loopback address is refused as an endpoint of the Service `kubernetes`.
+            Network::Loopback => vec![("endpoint-reconciler-type", "none".into())],
+            Network::Reachable(_) => vec![
+                ("kubelet-client-certificate", file("kubelet-client.crt")),
+                ("kubelet-client-key", file("kubelet-client.key")),
+                ("kubelet-certificate-authority", file("ca.crt")),
+                // Nobody here resolves the names of nodes.
+                ("kubelet-preferred-address-types", "InternalIP".into()),
+            ],
+        }
+    }
+
+    fn controllers(&self) -> String {
+        match self.network {
+            Network::Loopback => format!("*,{NOT_FOR_HOLLOW_NODES},{NOT_NEEDED}"),
+            Network::Reachable(_) => format!("*,{NOT_NEEDED}"),
+        }
     }
 }

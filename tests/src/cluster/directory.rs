@@ -21,13 +21,13 @@ done
 
 /// A directory of our own. Dropping it removes it.
 #[derive(Debug)]
-pub(super) struct Directory {
+pub(crate) struct Directory {
     path: PathBuf,
     remover: Child,
 }
 
 impl Directory {
-    pub(super) fn create() -> Result<Self, ClusterError> {
+    pub(crate) fn create() -> Result<Self, ClusterError> {
         let what = "cannot make a directory for a control plane";
         let directory = tempfile::Builder::new()
             .prefix("jevmetrics-cluster-")
@@ -49,7 +49,7 @@ impl Directory {
         })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 }

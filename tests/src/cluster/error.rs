@@ -133,14 +133,14 @@ pub enum ClusterError {
     TimedOut(#[from] TimedOut),
 }
 
-pub(super) fn io_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> ClusterError {
+pub(crate) fn io_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> ClusterError {
     move |source| ClusterError::Io {
         what: what.into(),
         source,
     }
 }
 
-pub(super) fn api_error(what: impl Into<String>) -> impl FnOnce(kube::Error) -> ClusterError {
+pub(crate) fn api_error(what: impl Into<String>) -> impl FnOnce(kube::Error) -> ClusterError {
     move |source| ClusterError::Api {
         what: what.into(),
         source: Box::new(source),

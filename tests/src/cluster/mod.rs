@@ -6,11 +6,13 @@
 //!          controllers, scheduler ──┘
 //! ```
 //!
+//! For a real node it listens on an address that pods reach, see [`Network`] and [`crate::node`].
+//!
 //! Invariants: all of it listens on a loopback range that is held by this control plane alone; its processes and files
 //! are gone when it is dropped, and when this process ends in any way; what a start prints is part of its error; no
 //! process or connection lives on the runtime of the test that started it.
 //!
-//! *Caveats*: pods have loopback addresses, which endpoints refuse, so nobody fills the endpoints of Services; nodes send
+//! *Caveats* of loopback: pods have loopback addresses, which endpoints refuse, so nobody fills the endpoints of Services; nodes send
 //! no heartbeats and nobody misses them.
 
 mod audit;
@@ -41,15 +43,17 @@ use tokio::sync::OnceCell;
 use crate::memory;
 use audit::Log;
 use authority::Authority;
-use binaries::Binaries;
+pub(crate) use binaries::{Binaries, run_script};
+pub(crate) use clients::ServerFiles;
 use components::Layout;
-use directory::Directory;
-use error::io_error;
+pub(crate) use directory::Directory;
+pub(crate) use error::{api_error, io_error};
 use loopback::Loopback;
-use supervised::Supervised;
+pub(crate) use start::write;
+pub(crate) use supervised::Supervised;
 
 pub use audit::{Effect, Mark, Request};
-pub use components::Component;
+pub use components::{Component, Network};
 pub use error::ClusterError;
 pub use hollow::{HollowNodes, Process, Script, Start, USER as HOLLOW_USER};
 pub use operator::{OPERATOR_VARIABLE, Operator, OperatorOptions};
@@ -59,6 +63,8 @@ pub use operator::{OPERATOR_VARIABLE, Operator, OperatorOptions};
 pub struct Options {
     /// How long it may take until it is ready, without the time to build it.
     pub ready_within: Duration,
+    /// Where it listens.
+    pub network: Network,
     /// More arguments of a component, `--name=value`; where one is given twice, the last counts.
     pub arguments: Vec<(Component, String)>,
 }
@@ -67,6 +73,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             ready_within: Duration::from_mins(2),
+            network: Network::default(),
             arguments: Vec::new(),
         }
     }

@@ -109,18 +109,10 @@ impl ControlPlane {
     /// # Errors
     /// It is not there, or it ended; the error says what it printed.
     pub async fn operator(&self, options: &OperatorOptions) -> Result<Operator, ClusterError> {
-        let what = "cannot start the operator";
         self.grant_operator(&options.user).await?;
         let kubeconfig = self.kubeconfig_for(&options.user, None)?;
-        let host = self.layout.address.into();
-        let port = ports::free_port(host).map_err(io_error(what))?;
-        let address = SocketAddr::new(host, port);
-        let log = self.layout.file(&format!("{}-{port}.log", options.user));
         let mut arguments = vec![
-            format!("KUBECONFIG={}", kubeconfig.display()),
-            binary().map_err(io_error(what))?.display().to_string(),
             "run".to_owned(),
-            format!("--listen={address}"),
             format!("--dataplane-image={}", options.image),
             format!("--lease-namespace={}", options.lease_namespace),
         ];
@@ -130,10 +122,37 @@ impl ControlPlane {
                 .iter()
                 .map(|namespace| format!("--namespace={namespace}")),
         );
-        let process = Supervised::start(Path::new("/usr/bin/env"), &arguments, self.directory(), log)?;
+        self.operator_with(&options.user, &kubeconfig, &arguments).await
+    }
+
+    /// Starts an operator with these arguments as the user of `kubeconfig`, who must have the rights, and waits until its
+    /// pages answer. Only the address of its pages is of this machine.
+    ///
+    /// # Errors
+    /// As [`ControlPlane::operator`].
+    pub async fn operator_with(
+        &self,
+        user: &str,
+        kubeconfig: &Path,
+        arguments: &[String],
+    ) -> Result<Operator, ClusterError> {
+        let what = "cannot start the operator";
+        let host = self.layout.address.into();
+        let port = ports::free_port(host).map_err(io_error(what))?;
+        let address = SocketAddr::new(host, port);
+        let log = self
+            .layout
+            .file(&format!("{}-{port}.log", user.replace(':', "-")));
+        let mut all = vec![
+            format!("KUBECONFIG={}", kubeconfig.display()),
+            binary().map_err(io_error(what))?.display().to_string(),
+        ];
+        all.extend_from_slice(arguments);
+        all.push(format!("--listen={address}"));
+        let process = Supervised::start(Path::new("/usr/bin/env"), &all, self.directory(), log)?;
         let mut operator = Operator {
             process,
-            user: options.user.clone(),
+            user: user.to_owned(),
             address,
             client: crate::http_client::build()
                 .map_err(|error| io_error(what)(std::io::Error::other(error)))?,

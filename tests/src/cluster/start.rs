@@ -5,7 +5,7 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use super::audit::{Log, policy};
 use super::authority::{Authority, Identity, SigningKey};
 use super::binaries::Binaries;
-use super::components::{API_SERVICE, Component, Layout};
+use super::components::{API_SERVICE, Component, Layout, Network};
 use super::directory::Directory;
 use super::error::{ClusterError, io_error};
 use super::loopback::Loopback;
@@ -27,6 +27,14 @@ use super::supervised::Supervised;
 use super::{ControlPlane, Options};
 use crate::ports::free_port;
 
+/// What a control plane is made of, and what talks to it.
+const BINARIES: [&str; 5] = [
+    "etcd",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kubectl",
+];
 /// How often something that is waited for is looked at.
 const STEP: Duration = Duration::from_millis(50);
 /// A server that takes a connection and says nothing is asked again.
@@ -40,7 +48,7 @@ impl ControlPlane {
     /// # Errors
     /// Any [`ClusterError`]; nothing is left running then.
     pub async fn start(options: Options) -> Result<Self, ClusterError> {
-        let binaries = Binaries::find().await?;
+        let binaries = Binaries::find(&BINARIES).await?;
         let plane = Self::prepare(binaries, options)?;
         let deadline = Instant::now() + plane.options.ready_within;
         plane.launch(Component::Etcd)?;
@@ -56,10 +64,14 @@ impl ControlPlane {
     fn prepare(binaries: Binaries, options: Options) -> Result<Self, ClusterError> {
         let directory = Directory::create()?;
         let loopback = Arc::new(Loopback::claim()?);
-        let address = loopback.server();
+        let address = match options.network {
+            Network::Loopback => loopback.server(),
+            Network::Reachable(address) => address,
+        };
         let port = || free_port(IpAddr::V4(address)).map_err(io_error("cannot find a free port"));
         let layout = Layout {
             directory: directory.path().to_owned(),
+            network: options.network,
             address,
             etcd_port: port()?,
             api_port: port()?,
@@ -73,7 +85,7 @@ impl ControlPlane {
         write_identity(
             &layout,
             "kube-apiserver",
-            &authority.server(address, API_SERVICE)?,
+            &authority.server("kube-apiserver", &api_server_names(address))?,
         )?;
         let audit = Mutex::new(Log::new(layout.file("audit.log")));
         let plane = Self {
@@ -91,6 +103,10 @@ impl ControlPlane {
         plane.write_user("admin", "admin", Some("system:masters"))?;
         plane.write_user("controller-manager", "system:kube-controller-manager", None)?;
         plane.write_user("scheduler", "system:kube-scheduler", None)?;
+        if let Network::Reachable(_) = plane.options.network {
+            // Who asks a kubelet for logs may do everything there.
+            plane.write_user("kubelet-client", "kube-apiserver", Some("system:masters"))?;
+        }
         Ok(plane)
     }
 
@@ -180,6 +196,19 @@ impl ControlPlane {
     }
 }
 
+/// Where the API server is, and what it is named inside the cluster.
+fn api_server_names(address: Ipv4Addr) -> [String; 7] {
+    [
+        address.to_string(),
+        API_SERVICE.to_string(),
+        "localhost".to_owned(),
+        "kubernetes".to_owned(),
+        "kubernetes.default".to_owned(),
+        "kubernetes.default.svc".to_owned(),
+        "kubernetes.default.svc.cluster.local".to_owned(),
+    ]
+}
+
 async fn is_ready(client: &Client) -> Result<(), String> {
     let request = Request::get("/readyz")
         .body(Vec::new())
@@ -193,6 +222,6 @@ pub(super) fn write_identity(layout: &Layout, name: &str, identity: &Identity) -
     write(&layout.file(&format!("{name}.key")), &identity.key)
 }
 
-pub(super) fn write(file: &Path, text: &str) -> Result<(), ClusterError> {
+pub(crate) fn write(file: &Path, text: &str) -> Result<(), ClusterError> {
     std::fs::write(file, text).map_err(io_error(format!("cannot write {}", file.display())))
 }

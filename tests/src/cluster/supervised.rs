@@ -39,12 +39,15 @@ kill "$listener" 2>/dev/null
 exit "$status"
 "#;
 
+/// Where programs are found, and where they put temporary files.
+const PASSED_ON: [&str; 2] = ["PATH", "TMPDIR"];
+
 /// What a failure shows of a log.
 const TAIL_BYTES: u64 = 6 << 10;
 
 /// A signal to a supervised process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Signal {
+pub(crate) enum Signal {
     Terminate,
     Stop,
     Continue,
@@ -62,7 +65,7 @@ impl Signal {
 
 /// A running program and the shell above it. Dropping it kills the program and waits for its end.
 #[derive(Debug)]
-pub(super) struct Supervised {
+pub(crate) struct Supervised {
     shell: Child,
     signals: Option<ChildStdin>,
     program: u32,
@@ -70,11 +73,11 @@ pub(super) struct Supervised {
 }
 
 impl Supervised {
-    /// Starts `program` with nothing of our environment but the search path; all it prints is added to `log`.
+    /// Starts `program` with nothing of our environment but [`PASSED_ON`]; all it prints is added to `log`.
     ///
     /// # Errors
     /// The shell could not be started. A program that cannot be started ends with 127, and its log says why.
-    pub(super) fn start(
+    pub(crate) fn start(
         program: &Path,
         arguments: &[impl AsRef<OsStr>],
         home: &Path,
@@ -87,7 +90,11 @@ impl Supervised {
             .arg(program)
             .args(arguments)
             .env_clear()
-            .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
+            .envs(
+                PASSED_ON
+                    .iter()
+                    .filter_map(|&name| Some((name, std::env::var_os(name)?))),
+            )
             .env("HOME", home)
             .current_dir(home)
             .process_group(0)
@@ -113,12 +120,12 @@ impl Supervised {
     }
 
     /// The program's process id.
-    pub(super) fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.program
     }
 
     /// Asks the shell to send `signal`; that happens a little later.
-    pub(super) fn signal(&mut self, signal: Signal) -> std::io::Result<()> {
+    pub(crate) fn signal(&mut self, signal: Signal) -> std::io::Result<()> {
         let gone = || std::io::Error::other("it has ended");
         let signals = self.signals.as_mut().ok_or_else(gone)?;
         writeln!(signals, "{}", signal.name())?;
@@ -126,12 +133,12 @@ impl Supervised {
     }
 
     /// How it ended, if it did: 128 and the signal's number if by a signal.
-    pub(super) fn ended(&mut self) -> std::io::Result<Option<ExitStatus>> {
+    pub(crate) fn ended(&mut self) -> std::io::Result<Option<ExitStatus>> {
         self.shell.try_wait()
     }
 
     /// The end of what it printed.
-    pub(super) fn printed(&self) -> String {
+    pub(crate) fn printed(&self) -> String {
         tail(&self.log).unwrap_or_else(|error| format!("(no log: {error})"))
     }
 }

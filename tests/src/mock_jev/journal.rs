@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use serde::Serialize;
 use serde_json::Value;
 
 /// What the `authorization` header said. The key itself is never recorded.
@@ -36,7 +37,7 @@ pub struct Recorded {
 }
 
 /// Totals since the start.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     /// Requests for evaluations that arrived.
     pub received: u64,

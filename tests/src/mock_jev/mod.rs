@@ -27,6 +27,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::listener::Listener;
+use crate::ports::LOOPBACK;
 use crate::script::Script;
 
 pub use behaviour::{Behaviour, Distortion, Reply, RetryHint};
@@ -46,8 +47,8 @@ pub struct Options {
     pub key: String,
     /// Model names that are accepted, and the versioned id that answers.
     pub models: BTreeMap<String, String>,
-    /// Port; 0 for a free one.
-    pub port: u16,
+    /// Where it listens; port 0 for a free one.
+    pub listen: SocketAddr,
 }
 
 impl Default for Options {
@@ -68,7 +69,7 @@ impl Default for Options {
             prefix: String::new(),
             key: KEY.to_owned(),
             models,
-            port: 0,
+            listen: LOOPBACK,
         }
     }
 }
@@ -114,7 +115,7 @@ impl MockJev {
             journal: Journal::default(),
             request_ids: AtomicU64::new(1),
         });
-        let listener = Listener::start(serve::router(&shared), options.port).await?;
+        let listener = Listener::start(serve::router(&shared), options.listen).await?;
         Ok(Self { shared, listener })
     }
 

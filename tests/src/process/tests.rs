@@ -41,7 +41,7 @@ async fn probes() -> Listener {
     let router = Router::new()
         .route("/readyz", get(async || "ready"))
         .route("/metrics", get(async || "a_total{b=\"c\"} 2\n"));
-    Listener::start(router, 0).await.unwrap()
+    Listener::start(router, crate::ports::LOOPBACK).await.unwrap()
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@
 mod answer;
 mod grpc;
 mod http_route;
+mod ledger;
 mod tally;
 #[cfg(test)]
 mod tests;
@@ -27,11 +28,14 @@ use opentelemetry_proto::tonic::collector::metrics::v1::{
     ExportMetricsPartialSuccess, ExportMetricsServiceRequest, ExportMetricsServiceResponse,
 };
 use prost::Message as _;
+use serde::{Deserialize, Serialize};
 
 use crate::listener::Listener;
+use crate::ports::LOOPBACK;
 use crate::script::Script;
 
 pub use answer::{Answer, Refusal, RefusalBody};
+pub use ledger::{InstrumentLedger, Ledger, SourceLedger};
 pub use tally::{Count, Tally};
 
 /// How a request came.
@@ -48,7 +52,7 @@ pub enum Protocol {
 pub enum Depth {
     /// Requests and bytes; nothing is decoded.
     Bytes,
-    /// Decodes and counts.
+    /// Decodes and counts, numbered points one by one.
     Count,
     /// Decodes, counts and keeps every accepted request.
     Keep,
@@ -61,8 +65,8 @@ pub struct Options {
     pub depth: Depth,
     /// A larger message (after decompression) is refused.
     pub max_message_bytes: usize,
-    /// Port; 0 for a free one.
-    pub port: u16,
+    /// Where it listens; port 0 for a free one.
+    pub listen: SocketAddr,
 }
 
 impl Default for Options {
@@ -70,7 +74,7 @@ impl Default for Options {
         Self {
             depth: Depth::Keep,
             max_message_bytes: 64 << 20,
-            port: 0,
+            listen: LOOPBACK,
         }
     }
 }
@@ -91,7 +95,7 @@ pub struct Received {
 }
 
 /// What the sink has seen.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Requests that arrived completely, whatever became of them.
     pub arrived: u64,
@@ -124,6 +128,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     counts: Counts,
+    ledger: Ledger,
     received: Vec<Received>,
 }
 
@@ -159,7 +164,7 @@ impl Sink {
             .merge(http_route::routes())
             .fallback(grpc::unknown_path)
             .with_state(Arc::clone(&shared));
-        let listener = Listener::start(router, options.port).await?;
+        let listener = Listener::start(router, options.listen).await?;
         Ok(Self { shared, listener })
     }
 
@@ -181,6 +186,11 @@ impl Sink {
     /// What it has seen so far.
     pub fn counts(&self) -> Counts {
         self.shared.with(|state| state.counts.clone())
+    }
+
+    /// Which numbered points were accepted so far.
+    pub fn ledger(&self) -> Ledger {
+        self.shared.with(|state| state.ledger.clone())
     }
 
     /// The accepted requests so far, in order; empty unless [`Depth::Keep`].
@@ -293,8 +303,11 @@ impl Shared {
             };
             tally.add_bytes(request.raw.len());
             tally.add(&request.message);
-            if accepted && self.options.depth == Depth::Keep {
-                state.received.push(request);
+            if accepted {
+                state.ledger.add(&request.message);
+                if self.options.depth == Depth::Keep {
+                    state.received.push(request);
+                }
             }
         });
     }

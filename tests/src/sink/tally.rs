@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
+use serde::{Deserialize, Serialize};
 
 use crate::otlp::{DataType, data_points, data_type, is_companion, metrics};
 
 /// Metrics (entries in a request, however often a name comes) and their data points.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
     /// Metrics.
     pub metrics: u64,
@@ -16,7 +17,7 @@ pub struct Count {
 }
 
 /// What a number of requests contained.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// Requests.
     pub requests: u64,

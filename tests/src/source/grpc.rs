@@ -1,5 +1,6 @@
 //! Sends any bytes as an OTLP message over gRPC, and says everything that came back.
 
+use std::error::Error as _;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -41,6 +42,9 @@ pub struct GrpcOutcome {
     pub partial_success: Option<PartialSuccess>,
     /// Metadata of the answer or of the status.
     pub metadata: MetadataMap,
+    /// Whether somebody said so. If not, the status is this client's own: no connection, or one that broke, or its
+    /// own deadline.
+    pub is_answered: bool,
 }
 
 /// One connection; clones share it.
@@ -80,6 +84,7 @@ impl GrpcSender {
                     retry_after: None,
                     partial_success: partial_success(&answer),
                     metadata,
+                    is_answered: true,
                 }
             }
             Err(status) => GrpcOutcome {
@@ -90,6 +95,8 @@ impl GrpcSender {
                     .and_then(|status| status.retry_after()),
                 partial_success: None,
                 metadata: status.metadata().clone(),
+                // What a server says has no cause here.
+                is_answered: status.source().is_none(),
             },
         }
     }

@@ -24,6 +24,7 @@ mod peer;
 mod sdk;
 mod secrets;
 mod start;
+mod steady;
 mod stop;
 mod support;
 mod tls;

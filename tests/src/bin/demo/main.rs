@@ -1,30 +1,50 @@
-//! The main job, visibly: mock Jev, data plane and sink on this machine, metrics from the OpenTelemetry SDK's
-//! own exporters and from a source that adds the data types which the SDK lacks; first in Annotate, then
-//! switched live to Reduce. Exits 0 only if the sink's own count agrees with the data plane's.
+//! What the product does, visibly: first on this machine alone, in a minute; then, as `demo cluster`, in a Kubernetes
+//! cluster of its own, which the caller has made room for. Exits 0 only if the numbers of all sides agree.
 
 #![allow(clippy::print_stdout, reason = "a demo talks to people")]
 
+mod cluster;
+mod local;
 mod report;
-mod stage;
-mod traffic;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
-use jevmetrics_testkit::process::{LiveFile, Mode};
-
-use crate::stage::Stage;
-use crate::traffic::Traffic;
+use clap::{Parser, Subcommand};
 
 /// Any failure ends the demo; its text is all that matters.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Exports in each mode, once every instrument is judged.
-const ROUNDS: u32 = 20;
+/// Shows what Jevmetrics does.
+#[derive(Debug, Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    part: Part,
+}
+
+#[derive(Debug, Subcommand)]
+enum Part {
+    /// A data plane with a stand-in for Jev, senders and a backend on this machine.
+    Local {
+        /// Where the last line is written too, for the other part.
+        #[arg(long)]
+        result: Option<PathBuf>,
+    },
+    /// All of it on Kubernetes, in a sandbox.
+    Cluster {
+        /// The last line of the other part, to go on with.
+        #[arg(long)]
+        result: Option<PathBuf>,
+    },
+}
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match play().await {
+    let played = match Arguments::parse().part {
+        Part::Local { result } => local_part(result).await,
+        Part::Cluster { result } => cluster::play(result.as_deref()).await,
+    };
+    match played {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -34,48 +54,11 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn play() -> Result<bool, Failure> {
-    println!("1. Starting a mock of Jev, a counting OTLP backend and the data plane (mode Annotate)");
-    let mut stage = Stage::start().await?;
-    stage.introduce();
-    let mut traffic = Traffic::start(&stage).await?;
-
-    println!("\n2. Annotate: everything is passed on while Jev is asked about each instrument, once");
-    let mut rounds = 0;
-    while stage.awaiting().await? > 0 || rounds < 2 {
-        traffic.round().await?;
-        rounds += 1;
-        tokio::time::sleep(Duration::from_millis(100)).await;
+async fn local_part(result: Option<PathBuf>) -> Result<bool, Failure> {
+    let (line, holds) = local::play().await?;
+    println!("{line}");
+    if let Some(file) = result {
+        std::fs::write(file, line)?;
     }
-    println!("   after {rounds} exports every instrument has an answer; {ROUNDS} more exports");
-    for _ in 0..ROUNDS {
-        traffic.round().await?;
-    }
-    let annotated = stage.summary().await?;
-    report::decisions(&stage, traffic.names()).await?;
-    report::preview(&annotated);
-
-    println!("\n3. Reduce: one line changed in the live file, no restart");
-    let switched = std::time::Instant::now();
-    stage.data_plane.set_live(&LiveFile::new(Mode::Reduce))?;
-    stage.wait_for_mode("reduce").await?;
-    println!(
-        "   in force after {:.1} s; {ROUNDS} exports",
-        switched.elapsed().as_secs_f64()
-    );
-    let before = stage.summary().await?;
-    for _ in 0..ROUNDS {
-        traffic.round().await?;
-    }
-    let after = stage.summary().await?;
-    report::savings(&before, &after);
-
-    println!("\n4. Where to look");
-    stage.show_where_to_look();
-    let sent = traffic.finish().await?;
-    let summary = stage.summary().await?;
-    let counts = stage.sink.counts();
-    stage.hold().await;
-    stage.stop().await?;
-    Ok(report::equation(sent, &summary, &counts))
+    Ok(holds)
 }

@@ -4,16 +4,20 @@ use jevmetrics_testkit::sink::Counts;
 use serde_json::Value;
 
 use crate::Failure;
-use crate::stage::Stage;
 
 /// What each instrument got, and why.
-pub(crate) async fn decisions(stage: &Stage, names: &[String]) -> Result<(), Failure> {
+///
+/// `page` gives an administrative page of a data plane.
+pub(crate) async fn decisions(
+    page: impl AsyncFn(String) -> Result<Value, Failure>,
+    names: &[String],
+) -> Result<(), Failure> {
     println!(
         "\n   {:<44} {:<8} {:<19} {:>5}  model",
         "instrument", "decision", "reason", "keep"
     );
     for name in names {
-        let answer = stage.admin(&format!("/api/decisions?metric={name}")).await?;
+        let answer = page(format!("/api/decisions?metric={name}")).await?;
         let rows = answer["decisions"].as_array().cloned().unwrap_or_default();
         let Some(row) = rows.first() else { continue };
         let keep = row["answers"]["keep_probability"].as_f64();
@@ -67,7 +71,9 @@ pub(crate) fn savings(before: &Value, after: &Value) {
 }
 
 /// The last line: the data plane's numbers, checked against what was sent and against the sink's own count.
-pub(crate) fn equation(sent: u64, summary: &Value, sink: &Counts) -> bool {
+///
+/// Gives it, and whether all of it holds.
+pub(crate) fn equation(sent: u64, summary: &Value, sink: &Counts) -> (String, bool) {
     let points = |key: &str| number(&summary["points"][key]);
     let (received, kept, dropped) = (points("received"), points("kept"), points("dropped"));
     let (exported, companions) = (points("exported"), points("companions_exported"));
@@ -94,11 +100,11 @@ pub(crate) fn equation(sent: u64, summary: &Value, sink: &Counts) -> bool {
     }
     let holds = checks.iter().all(|(_, left, right)| left == right);
     let verdict = if holds { "ok" } else { "broken" };
-    println!(
+    let line = format!(
         "demo: received={received} kept={kept} dropped={dropped} exported={exported} companions={companions} \
          equation={verdict}"
     );
-    holds
+    (line, holds)
 }
 
 fn outcomes(summary: &Value, mode: &str, decision: &str) -> u64 {

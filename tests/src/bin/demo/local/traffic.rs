@@ -12,8 +12,8 @@ use opentelemetry_proto::tonic::metrics::v1::{
 };
 use prost::Message as _;
 
+use super::stage::Stage;
 use crate::Failure;
-use crate::stage::Stage;
 
 /// Points in one export of an application.
 fn points_of_export() -> u64 {
