@@ -40,7 +40,7 @@ impl Stage {
         names
     }
 
-    async fn healthy(&self) {
+    pub(crate) async fn healthy(&self) {
         self.condition("jm", "InferenceHealthy", "True", "Healthy").await;
         let status = self.policies.get("jm").await.unwrap().status.unwrap();
         assert_eq!(status.inference.unwrap().model.as_deref(), Some(MODEL));
@@ -93,7 +93,8 @@ async fn inference_healthy_follows_two_equal_polls() {
     stage.healthy().await;
 }
 
-fn with_tls() -> Value {
+/// Two pods that are asked over mutual TLS.
+pub(crate) fn with_tls() -> Value {
     json!({
         "replicas": 2,
         "export": {"endpoint": "http://sink.invalid:4317"},
@@ -101,7 +102,8 @@ fn with_tls() -> Value {
     })
 }
 
-async fn put_pair(stage: &Stage, authority: &Authority) {
+/// The Secret that [`with_tls`] names.
+pub(crate) async fn put_pair(stage: &Stage, authority: &Authority) {
     let (certificate, key) = authority.pair("tls", SERVER_NAME);
     let text = |path| std::fs::read_to_string(path).unwrap();
     let secret = json!({

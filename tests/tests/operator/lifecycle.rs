@@ -91,3 +91,23 @@ async fn a_deleted_policy_takes_all_its_objects_along_also_without_an_operator()
     operator.stop().await.unwrap();
     gone("without").await;
 }
+
+/// *Scenario*: the namespace of a policy that serves is deleted, with all that is in it.
+/// *Guarantees*: the operator does not hold it up: once it was told that nothing new is taken, it asks for nothing more.
+#[tokio::test]
+async fn a_namespace_that_goes_is_let_go() {
+    let (stage, operator) = Stage::with_operator("going").await;
+    stage.apply("jm", &with_replicas(2)).await;
+    stage.rolled_out("jm").await;
+    let mark = stage.plane.audit_mark().unwrap();
+    stage.plane.delete_namespace(&stage.namespace).await.unwrap();
+    let requests = stage.plane.requests_of(operator.user(), mark).unwrap();
+    let refused = requests.iter().filter(|request| {
+        request.code == 403
+            && request.is_write()
+            && request.resource != "leases"
+            && request.resource != "events"
+    });
+    let refused: Vec<_> = refused.collect();
+    assert!(refused.len() <= 1, "{refused:#?}");
+}

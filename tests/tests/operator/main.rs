@@ -7,6 +7,7 @@
     reason = "a test says what it saw and fails where it stands"
 )]
 
+mod chart;
 mod drift;
 mod history;
 mod idle;
@@ -18,6 +19,7 @@ mod live;
 mod outage;
 mod policies;
 mod real;
+mod rights;
 mod rollout;
 mod rules;
 mod scale;

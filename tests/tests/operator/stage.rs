@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jevmetrics_api::policy::{JevMetricsPolicy, RevisionStatus, definition};
 use jevmetrics_testkit::cluster::{
-    ControlPlane, Effect, HollowNodes, Mark, Operator, OperatorOptions, Request,
+    ClusterError, ControlPlane, Effect, HollowNodes, Mark, Operator, OperatorOptions, Request,
 };
 use jevmetrics_testkit::poll;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -173,9 +173,13 @@ impl Stage {
     }
 
     pub(crate) async fn kubectl(&self, arguments: &[&str]) -> String {
+        self.try_kubectl(arguments).await.unwrap()
+    }
+
+    pub(crate) async fn try_kubectl(&self, arguments: &[&str]) -> Result<String, ClusterError> {
         let mut all = vec!["--namespace", self.namespace.as_str()];
         all.extend(arguments);
-        self.plane.kubectl(&all).await.unwrap()
+        self.plane.kubectl(&all).await
     }
 
     pub(crate) async fn rolled_out(&self, name: &str) {

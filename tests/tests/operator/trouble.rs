@@ -230,7 +230,7 @@ async fn an_undecodable_and_a_contradicting_policy_say_so_and_disturb_nobody() {
 }
 
 /// Without rules, and with a looser type.
-fn lax_definition()
+pub(crate) fn lax_definition()
 -> k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition {
     fn without_rules(schema: &mut Value) {
         match schema {
