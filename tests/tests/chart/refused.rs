@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::rendered::refusal;
+use crate::rendered::{refusal, rendered};
 
 fn cases() -> Vec<(Value, &'static str)> {
     vec![
@@ -112,6 +112,20 @@ fn cases() -> Vec<(Value, &'static str)> {
             json!({"resources": {"limits": {"memory": "1GiB"}}}),
             "at '/resources/limits/memory'",
         ),
+        (
+            json!({"image": {"repository": "registry.example/a:tag"}}),
+            "at '/image/repository'",
+        ),
+        (
+            json!({"metrics": {"address": "999.1.1.1"}}),
+            "at '/metrics/address'",
+        ),
+        // What the templates cannot be without.
+        (json!({"image": null}), "missing property 'image'"),
+        (
+            json!({"metrics": {"service": null}}),
+            "at '/metrics': missing property 'service'",
+        ),
         // What contradicts itself.
         (
             json!({"scope": "Namespaced", "rbac": {"userRoles": "Create"}}),
@@ -141,5 +155,18 @@ fn what_cannot_be_meant_is_refused_and_named() {
             "{values}: {refusal}"
         );
         assert!(refusal.contains(message), "{values}: {refusal}");
+    }
+}
+
+#[test]
+fn what_can_be_meant_is_taken() {
+    for values in [
+        json!({"resources": {"requests": {"cpu": ".5", "memory": "1e9"}}}),
+        json!({"metrics": {"serviceMonitor": {"interval": "1m30s"}}}),
+        json!({"image": {"repository": "registry.example:5000/team/a"}, "dataplaneImage": {"repository": "a"}}),
+        // How Helm's users take a default away.
+        json!({"nodeSelector": null, "resources": null, "image": {"tag": null}}),
+    ] {
+        assert!(rendered(&values).pod().is_object(), "{values}");
     }
 }

@@ -11,7 +11,6 @@ use jevmetrics_testkit::poll;
 use kube::ResourceExt as _;
 use serde_json::json;
 
-use crate::disturbance::restarts;
 use crate::site::{self, Place, Site, WITHIN};
 use crate::traffic::Load;
 
@@ -119,7 +118,10 @@ async fn policies_and_data_planes_outlive_the_operator() {
         place.rolled_out().await;
         let after = place.members().await;
         assert_eq!(after.len(), 2, "what was changed meanwhile was taken up");
-        assert_eq!((after[0].uid(), restarts(&after[0])), (before.uid(), 0));
+        assert_eq!(
+            (after[0].uid(), place.restarts(&after[0]).await),
+            (before.uid(), 0)
+        );
         load.delivered("an upgrade, an uninstall and an install").await;
     };
     Box::pin(without_others(node, scenario)).await;

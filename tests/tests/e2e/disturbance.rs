@@ -3,25 +3,11 @@
 use std::time::Instant;
 
 use jevmetrics_testkit::poll;
-use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{EvictParams, ListParams};
 
 use crate::site::{Place, WITHIN};
 use crate::traffic::Load;
-
-/// How often the containers of a pod were started again.
-pub(crate) fn restarts(pod: &Pod) -> i32 {
-    let status = pod
-        .status
-        .as_ref()
-        .and_then(|status| status.container_statuses.as_ref());
-    status
-        .into_iter()
-        .flatten()
-        .map(|container| container.restart_count)
-        .sum()
-}
 
 /// *Scenario*: the process of one of three pods is killed on its node, under steady load.
 /// *Guarantees*: it is started again; every point sent arrives, and no sender has to give one up.
@@ -39,11 +25,10 @@ async fn a_process_killed_on_its_node_loses_nothing() {
         .await
         .unwrap();
     poll::eventually("its restart", WITHIN, async || {
-        let pod = place.pods.get(&name).await.map_err(|error| error.to_string())?;
-        if restarts(&pod) == 1 {
-            Ok(())
-        } else {
-            Err(format!("{:?}", pod.status))
+        match place.node.restarts(&place.namespace, &name).await {
+            Ok(1) => Ok(()),
+            Ok(restarts) => Err(format!("{restarts} restarts")),
+            Err(error) => Err(error.to_string()),
         }
     })
     .await

@@ -6,7 +6,6 @@ use jevmetrics_testkit::poll;
 use kube::ResourceExt as _;
 use serde_json::json;
 
-use crate::disturbance::restarts;
 use crate::site::{Place, WITHIN};
 use crate::traffic::Load;
 
@@ -28,8 +27,8 @@ async fn an_overloaded_pod_is_not_restarted() {
     let load = Load::as_much_as_goes(&place).await;
     tokio::time::sleep(OVERLOADED_FOR).await;
     let pods = place.members().await;
-    let restarted: Vec<i32> = pods.iter().map(restarts).collect();
-    assert_eq!(restarted, [0], "{}", place.seen().await);
+    assert_eq!(pods.len(), 1);
+    assert_eq!(place.restarts(&pods[0]).await, 0, "{}", place.seen().await);
     let counts = load.loses_nothing("overload").await;
     assert!(
         counts.held_back + counts.retries + counts.failed_exports > 0,
@@ -51,17 +50,7 @@ async fn a_pod_with_broken_settings_is_not_ready_and_says_why() {
     let mut spec = place.spec(1);
     spec["ingest"] = json!({"tls": {"secretName": "ingest"}});
     place.apply(&spec).await;
-    let look = async || {
-        let (reason, message) = place.condition("RolledOut", "False").await;
-        if reason == "PodNotStarting" {
-            Ok(message)
-        } else {
-            Err(format!("{reason}: {message}"))
-        }
-    };
-    let message = poll::eventually("the status of a broken pod", WITHIN, look)
-        .await
-        .unwrap();
+    let message = place.stuck().await;
     let pod = place.members().await.remove(0).name_any();
     assert!(message.contains(&pod), "{message}");
     let (reason, _) = place.condition("Ready", "False").await;

@@ -5,9 +5,8 @@ use std::time::Instant;
 use kube::ResourceExt as _;
 use serde_json::json;
 
-use crate::site::{Place, WITHIN};
+use crate::site::Place;
 use crate::traffic::Load;
-use jevmetrics_testkit::poll;
 
 /// Waits until the operator has looked at the present spec and every pod runs it; then all pods must be of `revision`.
 async fn runs(place: &Place, revision: &str) {
@@ -60,17 +59,7 @@ async fn a_bad_revision_and_its_correction_under_load() {
     place
         .patch(&json!({"revision": "2", "template": {"image": "jevmetrics-dataplane:no-such-tag"}}))
         .await;
-    let look = async || {
-        let (reason, message) = place.condition("RolledOut", "False").await;
-        if reason == "PodNotStarting" {
-            Ok(message)
-        } else {
-            Err(format!("{reason}: {message}"))
-        }
-    };
-    let message = poll::eventually("the reason of the bad revision", WITHIN, look)
-        .await
-        .unwrap();
+    let message = place.stuck().await;
     let stuck = place
         .members()
         .await

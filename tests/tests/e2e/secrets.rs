@@ -6,7 +6,6 @@ use jevmetrics_testkit::poll;
 use kube::ResourceExt as _;
 use serde_json::json;
 
-use crate::disturbance::restarts;
 use crate::site::{Place, WITHIN};
 use crate::traffic::Load;
 
@@ -37,6 +36,6 @@ async fn a_rotated_key_reaches_running_pods() {
     println!("a rotated key acts: {:.0} s", began.elapsed().as_secs_f64());
 
     let after = place.members().await.remove(0);
-    assert_eq!((before.uid(), restarts(&after)), (after.uid(), 0));
+    assert_eq!((before.uid(), place.restarts(&after).await), (after.uid(), 0));
     load.delivered("a rotated key").await;
 }

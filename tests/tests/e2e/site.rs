@@ -191,6 +191,29 @@ impl Place {
         self.condition("Ready", "True").await;
     }
 
+    /// Waits until the status says that a pod does not start; gives its words.
+    pub(crate) async fn stuck(&self) -> String {
+        let look = async || {
+            let (reason, message) = self.condition("RolledOut", "False").await;
+            if reason == "PodNotStarting" {
+                Ok(message)
+            } else {
+                Err(format!("{reason}: {message}"))
+            }
+        };
+        poll::eventually("a pod that does not start", WITHIN, look)
+            .await
+            .unwrap()
+    }
+
+    /// How often the containers of a pod were started again.
+    pub(crate) async fn restarts(&self, pod: &Pod) -> i32 {
+        self.node
+            .restarts(&self.namespace, &pod.name_any())
+            .await
+            .unwrap()
+    }
+
     /// Pods of the policy that are not on their way out, oldest first.
     pub(crate) async fn members(&self) -> Vec<Pod> {
         let params = ListParams::default().labels(&format!("jevmetrics.io/policy={POLICY}"));
