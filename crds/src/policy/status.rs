@@ -13,7 +13,7 @@ pub struct JevMetricsPolicyStatus {
     #[schemars(range(min = 0))]
     pub observed_generation: Option<i64>,
 
-    /// What holds. `docs/operations.md` lists types, reasons and what to do.
+    /// What holds. `docs/operator.md` lists types, reasons and what to do.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 16),
