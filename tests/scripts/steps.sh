@@ -28,8 +28,13 @@ skip() {
     printf '  skipped: %s: %s\n' "$1" "$2"
 }
 
-# step NAME COMMAND...
+# step NAME COMMAND...: ends everything if it fails.
 step() {
+    attempt "$@" || fail "$1: '${*:2}' failed; the end of its output is above, all of it in $step_log"
+}
+
+# attempt NAME COMMAND...
+attempt() {
     local name=$1 began=$SECONDS
     shift
     step_log=$logs/${name//[^A-Za-z0-9]/-}.log
@@ -38,7 +43,7 @@ step() {
         if ((SECONDS - began > 1)); then printf '  %d s\n' $((SECONDS - began)); fi
     else
         if [[ -z ${V:-} ]]; then tail -n 400 "$step_log" >&2; fi
-        fail "$name: '$*' failed; the end of its output is above, all of it in $step_log"
+        return 1
     fi
 }
 
@@ -174,7 +179,10 @@ has_node() {
     [[ -x /usr/lib/cni/bridge ]] || packages+=(containernetworking-plugins)
     if ((${#packages[@]} > 0)); then
         if [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null; then
-            step "Installing ${packages[*]}" install_packages "${packages[@]}"
+            if ! attempt "Installing ${packages[*]}" install_packages "${packages[@]}"; then
+                skip 'a real node' "${packages[*]} could not be installed"
+                return 1
+            fi
             # A node starts one of its own.
             if [[ " ${packages[*]} " == *' containerd '* && -d /run/systemd/system ]]; then
                 step 'Stopping what that has started' systemctl disable --now containerd
@@ -198,11 +206,15 @@ has_node() {
     esac
 }
 
-# All programs of a cluster with a real node, and the images of its own pods.
-build_cluster() {
-    step 'Building a Kubernetes cluster, once' tests/kubernetes/build.sh \
-        etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kubelet kube-proxy helm
-    step 'Building its images, once' tests/kubernetes/images.sh pause coredns probe
+# has_cluster: a real node can be, and all programs of a cluster are there, with the images of its own pods.
+has_cluster() {
+    has_node || return
+    if ! attempt 'Building a Kubernetes cluster, once' tests/kubernetes/build.sh \
+        etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kubelet kube-proxy helm ||
+        ! attempt 'Building its images, once' tests/kubernetes/images.sh pause coredns probe; then
+        skip 'a real node' 'what a cluster is made of could not be built'
+        return 1
+    fi
 }
 
 # The images of the product as tests take them, in half the time of those that ship, and that of the stand-ins.
