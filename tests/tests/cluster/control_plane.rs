@@ -3,12 +3,16 @@
 use std::time::{Duration, Instant};
 
 use jevmetrics_testkit::cluster::{ClusterError, Component, ControlPlane, HollowNodes, Options, Request};
+use jevmetrics_testkit::poll;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
 use crate::workload::{Workload, deployment};
+
+/// Longer than it takes on a busy machine.
+const WITHIN: Duration = Duration::from_mins(1);
 
 /// *Guarantees*: it comes up, tells how long that took and what it holds, and leaves neither processes nor files.
 #[tokio::test]
@@ -50,7 +54,12 @@ async fn users_have_the_rights_of_their_roles() {
     let mut arguments = vec!["create", "rolebinding", "viewer"];
     arguments.extend(viewer.split(' '));
     plane.kubectl(&arguments).await.unwrap();
-    assert!(!maps.list(&ListParams::default()).await.unwrap().items.is_empty());
+    // The API server looks at roles through a watch of its own.
+    let allowed = async || maps.list(&ListParams::default()).await;
+    let listed = poll::eventually("the right to list", WITHIN, allowed)
+        .await
+        .unwrap();
+    assert!(!listed.items.is_empty());
 
     let account = plane
         .client_for_service_account(&namespace, "default")

@@ -117,7 +117,7 @@ async fn a_release_comes_changes_goes_and_comes_back_and_data_planes_stay() {
     assert!(notes.contains(&format!("{IMAGE}:v1")), "{notes}");
     let operator = stage.released_operator().await;
     assert_eq!(
-        changed(&stage.settled(&operator, mark).await),
+        changed(&stage.settled_objects(&operator, mark).await),
         [""; 0],
         "an upgrade"
     );

@@ -84,7 +84,7 @@ async fn an_edited_object_is_repaired_and_an_event_says_so() {
     stage.event("jm", "Repaired").await;
     let mark = stage.plane.audit_mark().unwrap();
     assert_eq!(
-        stage.settled(&operator, mark).await,
+        stage.settled_objects(&operator, mark).await,
         [],
         "writes after the repair"
     );
@@ -140,7 +140,7 @@ async fn a_foreign_object_with_our_name_is_left_alone_and_named() {
         assert!(message.contains(&wanted), "{message}");
         stage.event(policy, "NameTaken").await;
         let mark = stage.plane.audit_mark().unwrap();
-        let writes = stage.settled(&operator, mark).await;
+        let writes = stage.settled_objects(&operator, mark).await;
         assert_eq!(changed(&writes), [""; 0], "writes while it waits");
         let after = maps.get(&name).await.unwrap();
         assert_eq!(after.metadata.resource_version, before.metadata.resource_version);
@@ -295,7 +295,7 @@ async fn unset_replicas_belong_to_whoever_scales_the_deployment() {
     stage.rolled_out("jm").await;
     assert_eq!(replicas(&stage).await, 4);
     let mark = stage.plane.audit_mark().unwrap();
-    assert_eq!(stage.settled(&operator, mark).await, []);
+    assert_eq!(stage.settled_objects(&operator, mark).await, []);
 }
 
 #[tokio::test]

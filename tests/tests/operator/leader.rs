@@ -186,7 +186,7 @@ async fn what_changes_without_an_operator_is_taken_up_by_the_next() {
     poll::eventually("the end of what was deleted", WITHIN, gone)
         .await
         .unwrap();
-    let mut writes = stage.settled(&operator, mark).await;
+    let mut writes = stage.settled_objects(&operator, mark).await;
     writes.retain(|request| request.name.starts_with("same"));
     assert_eq!(changed(&writes), [""; 0]);
 }

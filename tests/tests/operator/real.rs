@@ -196,7 +196,9 @@ impl RealPlane {
             let summary: Value = serde_json::from_str(&body).unwrap();
             let identities = &summary["identities"];
             let waits = identities["now"].as_array().unwrap().iter();
-            let waits = waits.filter(|row| row["reason"] == "awaiting_assessment").count();
+            // For an assessment, or for the policy itself.
+            let awaits = |row: &&Value| row["reason"].as_str().unwrap().starts_with("awaiting_");
+            let waits = waits.filter(awaits).count();
             if identities["known"].as_u64() == Some(INSTRUMENTS) && waits == 0 {
                 Ok(())
             } else {

@@ -223,6 +223,13 @@ impl Stage {
         settled(QUIET, || self.writes(operator, mark)).await
     }
 
+    /// As [`Stage::settled`], but for the status: what pods say may turn a condition at any time.
+    pub(crate) async fn settled_objects(&self, operator: &Operator, mark: Mark) -> Vec<Request> {
+        let mut writes = self.settled(operator, mark).await;
+        writes.retain(|request| request.subresource != "status");
+        writes
+    }
+
     /// What an operator asked to be changed since `mark`; its Lease and events are not counted.
     pub(crate) fn writes(&self, operator: &Operator, mark: Mark) -> Vec<Request> {
         let mut requests = self.plane.requests_of(operator.user(), mark).unwrap();

@@ -160,6 +160,10 @@ async fn summary(forward: &Forward) -> Result<Summary, Failure> {
     };
     Ok(Summary {
         instruments: sum(&|_| true),
-        awaiting: sum(&|row| row["reason"] == "awaiting_assessment"),
+        awaiting: sum(&|row| {
+            row["reason"]
+                .as_str()
+                .is_some_and(|reason| reason.starts_with("awaiting_"))
+        }),
     })
 }
