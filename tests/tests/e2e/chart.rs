@@ -11,7 +11,7 @@ use jevmetrics_testkit::poll;
 use kube::ResourceExt as _;
 use serde_json::json;
 
-use crate::site::{self, Place, Site, WITHIN};
+use crate::site::{self, Place, WITHIN};
 use crate::traffic::Load;
 
 /// Where the operator for all namespaces is.
@@ -53,14 +53,15 @@ async fn without_others(node: &'static Node, scenario: impl Future<Output = ()>)
 /// *Scenario*: install, upgrade to two replicas and other settings, uninstall, install again, under a policy that
 /// serves.
 /// *Guarantees*: neither of them restarts or replaces a data plane or loses a point; the policy stays, is served without an
-/// operator, and found by the next one; nothing that an operator asked before was forbidden.
+/// operator, and found by the next one; nothing that an operator asked until then was forbidden.
 #[tokio::test]
 async fn policies_and_data_planes_outlive_the_operator() {
-    let Site { node, start } = site::site().await;
+    let node = site::node().await;
     let scenario = async {
         let place = Place::alone("outlive").await;
         place.apply(&place.spec(1)).await;
         place.rolled_out().await;
+        let mark = node.plane().audit_mark().unwrap();
         let load = Load::start(&place).await;
         let before = place.members().await.remove(0);
 
@@ -78,14 +79,11 @@ async fn policies_and_data_planes_outlive_the_operator() {
         place.condition("Ready", "True").await;
 
         let operator = format!("system:serviceaccount:{SYSTEM}:jevmetrics-operator");
-        let requests = node.plane().requests_of(&operator, start).unwrap();
+        let requests = node.plane().requests_of(&operator, mark).unwrap();
         assert!(!requests.is_empty(), "{operator} is the operator");
-        // Leases apart: an uninstall takes the rights away before the pod has given its Lease back. And namespaces of
-        // other scenarios, which are being deleted, take nothing new.
-        let is_ours = |request: &&Request| {
-            request.resource != "leases"
-                && ["", SYSTEM, &place.namespace].contains(&request.namespace.as_str())
-        };
+        // Of this namespace or none: those of other scenarios, which are being deleted, take nothing new.
+        let is_ours =
+            |request: &&Request| ["", SYSTEM, &place.namespace].contains(&request.namespace.as_str());
         let forbidden: Vec<_> = requests
             .iter()
             .filter(|request| request.code == 403)
@@ -131,7 +129,7 @@ async fn policies_and_data_planes_outlive_the_operator() {
 /// *Guarantees*: the chart makes nothing outside; a policy is served.
 #[tokio::test]
 async fn a_namespaced_install_needs_no_right_outside() {
-    let node = site::site().await.node;
+    let node = site::node().await;
     let scenario = async {
         let plane = node.plane();
         helm::on(plane, &["uninstall", RELEASE, "--namespace", SYSTEM, "--wait"])

@@ -6,7 +6,6 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use jevmetrics_api::policy::JevMetricsPolicy;
-use jevmetrics_testkit::cluster::Mark;
 use jevmetrics_testkit::mock_jev::{self, MockJev};
 use jevmetrics_testkit::node::Node;
 use jevmetrics_testkit::poll;
@@ -24,27 +23,19 @@ pub(crate) const WITHIN: Duration = Duration::from_mins(5);
 /// The name of each scenario's policy.
 pub(crate) const POLICY: &str = "metrics";
 
-/// The node, and when the operator was first installed on it.
-#[derive(Clone, Copy)]
-pub(crate) struct Site {
-    pub(crate) node: &'static Node,
-    pub(crate) start: Mark,
-}
-
 /// The node with the operator for all namespaces.
-pub(crate) async fn site() -> Site {
-    static INSTALLED: OnceCell<Site> = OnceCell::const_new();
-    *INSTALLED
+pub(crate) async fn node() -> &'static Node {
+    static INSTALLED: OnceCell<&'static Node> = OnceCell::const_new();
+    INSTALLED
         .get_or_init(async || {
             let node = Node::shared().await.unwrap();
-            let start = node.plane().audit_mark().unwrap();
             let began = Instant::now();
             chart::install(node, SYSTEM, &[]).await.unwrap();
             println!(
                 "chart installed, operator available: {:.1} s",
                 began.elapsed().as_secs_f64()
             );
-            Site { node, start }
+            node
         })
         .await
 }
@@ -81,14 +72,14 @@ impl Drop for Place {
 
 impl Place {
     pub(crate) async fn new(prefix: &str) -> Self {
-        let node = site().await.node;
+        let node = node().await;
         let operator = OPERATOR.read().await;
         Self::make(node, prefix, Some(operator)).await
     }
 
     /// For a scenario that has the operator for itself.
     pub(crate) async fn alone(prefix: &str) -> Self {
-        Self::make(site().await.node, prefix, None).await
+        Self::make(node().await, prefix, None).await
     }
 
     async fn make(node: &'static Node, prefix: &str, operator: Option<RwLockReadGuard<'static, ()>>) -> Self {
