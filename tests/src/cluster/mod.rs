@@ -31,6 +31,7 @@ mod namespaces;
 mod operator;
 mod start;
 mod supervised;
+mod watched;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -51,6 +52,7 @@ pub(crate) use error::{api_error, io_error};
 use loopback::Loopback;
 pub(crate) use start::write;
 pub(crate) use supervised::Supervised;
+pub(crate) use watched::watched;
 
 pub use audit::{Effect, Mark, Request};
 pub use components::{Component, Network};

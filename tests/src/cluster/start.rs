@@ -24,6 +24,7 @@ use super::directory::Directory;
 use super::error::{ClusterError, io_error};
 use super::loopback::Loopback;
 use super::supervised::Supervised;
+use super::watched::watched;
 use super::{ControlPlane, Options};
 use crate::ports::free_port;
 
@@ -37,8 +38,6 @@ const BINARIES: [&str; 5] = [
 ];
 /// How often something that is waited for is looked at.
 const STEP: Duration = Duration::from_millis(50);
-/// A server that takes a connection and says nothing is asked again.
-const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 impl ControlPlane {
     /// Starts a control plane and waits until pods can be created in the namespace `default`.
@@ -151,26 +150,16 @@ impl ControlPlane {
         component: Component,
         what: &'static str,
         deadline: Instant,
-        mut observe: impl AsyncFnMut() -> Result<(), String>,
+        observe: impl AsyncFnMut() -> Result<(), String>,
     ) -> Result<(), ClusterError> {
-        let began = Instant::now();
-        loop {
-            self.check_running()?;
-            let observed = tokio::time::timeout(ANSWER_WITHIN, observe()).await;
-            let Err(seen) = observed.unwrap_or_else(|_| Err("no answer".to_owned())) else {
-                return Ok(());
-            };
-            if Instant::now() >= deadline {
-                return Err(ClusterError::NotReady {
-                    what,
-                    within: began.elapsed(),
-                    seen,
-                    component,
-                    printed: self.printed(component),
-                });
-            }
-            tokio::time::sleep(STEP).await;
-        }
+        let late = watched(STEP, deadline, || self.check_running(), observe).await?;
+        late.map_err(|late| ClusterError::NotReady {
+            what,
+            within: late.within,
+            seen: late.seen,
+            component,
+            printed: self.printed(component),
+        })
     }
 
     fn check_running(&self) -> Result<(), ClusterError> {

@@ -13,14 +13,12 @@ use tokio::time::Instant;
 use super::daemon::Daemon;
 use super::sandbox::Sandbox;
 use super::{NodeError, settings};
-use crate::cluster::{Binaries, Directory, Supervised, io_error};
+use crate::cluster::{Binaries, Directory, Supervised, io_error, watched};
 
 /// The namespace of containerd that the kubelet's containers are in.
 const CONTAINERS: &str = "k8s.io";
 /// How often something that is waited for is looked at.
 const STEP: Duration = Duration::from_millis(100);
-/// A server that takes a connection and says nothing is asked again.
-const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 /// All daemons that were started.
 #[derive(Debug)]
@@ -77,26 +75,16 @@ impl Daemons {
         daemon: Daemon,
         what: &str,
         deadline: Instant,
-        mut observe: impl AsyncFnMut() -> Result<(), String>,
+        observe: impl AsyncFnMut() -> Result<(), String>,
     ) -> Result<(), NodeError> {
-        let began = Instant::now();
-        loop {
-            self.check_running()?;
-            let observed = tokio::time::timeout(ANSWER_WITHIN, observe()).await;
-            let Err(seen) = observed.unwrap_or_else(|_| Err("no answer".to_owned())) else {
-                return Ok(());
-            };
-            if Instant::now() >= deadline {
-                return Err(NodeError::NotReady {
-                    what: what.to_owned(),
-                    within: began.elapsed(),
-                    seen,
-                    daemon,
-                    printed: self.printed(daemon),
-                });
-            }
-            tokio::time::sleep(STEP).await;
-        }
+        let late = watched(STEP, deadline, || self.check_running(), observe).await?;
+        late.map_err(|late| NodeError::NotReady {
+            what: what.to_owned(),
+            within: late.within,
+            seen: late.seen,
+            daemon,
+            printed: self.printed(daemon),
+        })
     }
 
     /// Fails if a daemon that was started has ended.
