@@ -138,14 +138,21 @@ async fn connections_that_break_under_load_lose_nothing() {
 async fn an_outage_that_outlives_retries_is_seen_as_failed_exports() {
     let world = World::start(Mode::Annotate).await;
     let mut options = options(&world.plane.grpc_endpoint(), Protocol::Grpc);
-    options.requests = Some(40);
     options.retry.give_up = Duration::from_millis(100);
-    world
-        .sink
-        .script()
-        .times(30, &Answer::Refuse(Refusal::temporary("away")));
-    let told = Steady::start(options).unwrap().ended().await;
-    assert!(told.failed_exports > 0, "{told:?}");
+    let away = Answer::Refuse(Refusal::temporary("away"));
+    world.sink.script().always(away);
+    let load = Steady::start(options).unwrap();
+    poll::until("exports given up", WITHIN, || load.counts().failed_exports >= 5)
+        .await
+        .unwrap();
+    world.sink.script().always(Answer::Accept);
+    poll::until("exports that arrive", WITHIN, || {
+        load.counts().points_acknowledged > 0
+    })
+    .await
+    .unwrap();
+    let told = load.stop().await;
+    assert!(told.failed_exports >= 5, "{told:?}");
     assert_eq!(
         told.points_acknowledged + told.points_failed,
         told.points_sent,
