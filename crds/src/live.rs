@@ -3,6 +3,9 @@
 //! A file with the key `policy`, or a `ConfigMap` whose `data.policy` is the text below that key. Thresholds and lists leave here in the form in which they
 //! are compared: sorted, without duplicates.
 
+use std::num::NonZeroU32;
+use std::time::Duration;
+
 use crate::document::{self, Fields, Read, SettingsError};
 use crate::settings::SCHEMA;
 
@@ -23,6 +26,51 @@ pub struct LivePolicy {
     drop_threshold_percent: u8,
     protected_metrics: Vec<String>,
     protected_prefixes: Vec<String>,
+    budget: Budget,
+}
+
+/// How much replicas that share a Redis ask together. Unused without one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    generation: u32,
+    lease_seconds: u32,
+    max_in_flight: NonZeroU32,
+    requests_per_second: NonZeroU32,
+}
+
+impl Budget {
+    fn read(fields: &mut Fields<'_>) -> Read<Self> {
+        let generation = fields.integer("generation", 0, 0..=u32::MAX);
+        let lease_seconds = fields.integer("leaseTTLSeconds", 10, 1..=3600);
+        let max_in_flight = positive(fields, "maxInFlight", 4, 1000);
+        let requests_per_second = positive(fields, "requestsPerSecond", 10, 10_000);
+        Ok(Self {
+            generation: generation?,
+            lease_seconds: lease_seconds?,
+            max_in_flight: max_in_flight?,
+            requests_per_second: requests_per_second?,
+        })
+    }
+
+    /// Which change of the budget this is; 0 in a namespace that several policies share.
+    pub fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// For how long one replica may ask about one instrument.
+    pub fn lease(&self) -> Duration {
+        Duration::from_secs(self.lease_seconds.into())
+    }
+
+    /// Questions under way at once.
+    pub fn max_in_flight(&self) -> NonZeroU32 {
+        self.max_in_flight
+    }
+
+    /// Questions begun in one second of Redis.
+    pub fn requests_per_second(&self) -> NonZeroU32 {
+        self.requests_per_second
+    }
 }
 
 /// Most names in `protectedMetrics`.
@@ -63,6 +111,7 @@ impl LivePolicy {
             }
             Ok((keep, drop, metrics?, prefixes?))
         });
+        let budget = policy.section("coordination", Budget::read);
         schema?;
         let mode = mode?;
         let (keep_threshold_percent, drop_threshold_percent, protected_metrics, protected_prefixes) =
@@ -73,6 +122,7 @@ impl LivePolicy {
             drop_threshold_percent,
             protected_metrics,
             protected_prefixes,
+            budget: budget?,
         })
     }
 
@@ -100,6 +150,16 @@ impl LivePolicy {
     pub fn protected_prefixes(&self) -> &[String] {
         &self.protected_prefixes
     }
+
+    /// What replicas that share a Redis ask together.
+    pub fn budget(&self) -> &Budget {
+        &self.budget
+    }
+}
+
+fn positive(fields: &mut Fields<'_>, name: &'static str, default: u32, most: u32) -> Read<NonZeroU32> {
+    let number = fields.integer(name, default, 1..=most)?;
+    NonZeroU32::new(number).ok_or_else(|| fields.refuse(name, "must be at least 1"))
 }
 
 fn percent(fields: &mut Fields<'_>, name: &'static str, default: u8) -> Read<u8> {

@@ -70,6 +70,9 @@ pub struct Member {
     /// How asking goes.
     #[serde(default)]
     pub inference: InferenceReport,
+    /// How sharing goes; absent without coordination.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coordination: Option<CoordinationReport>,
 }
 
 /// Where a process is in its life.
@@ -152,6 +155,70 @@ pub struct InferenceReport {
     /// The latest cause of trouble, one word such as `timeout`; absent without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Whether the budget suffices to keep fresh what is live.
+    #[serde(default)]
+    pub budget: BudgetState,
+    /// Names everything that changes an answer: processes with another one never read each other's assessments.
+    #[serde(default)]
+    pub assessment_version: String,
+}
+
+/// Whether as many instruments can be asked about in one lifetime of assessments as are live.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum BudgetState {
+    /// They can, or could within the last 10 min.
+    Enough,
+    /// For 10 min there have been more.
+    TooSmall,
+    /// A word of another version.
+    #[default]
+    #[serde(other)]
+    Unknown,
+}
+
+/// How sharing over Redis goes in a process.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CoordinationReport {
+    /// The name under which it shares.
+    #[serde(default)]
+    pub namespace: String,
+    /// Whether it works.
+    #[serde(default)]
+    pub state: CoordinationState,
+    /// What is wrong, or waited for, now; absent if nothing is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Of the budget that this process uses; 0 in an explicitly named namespace.
+    #[serde(default)]
+    pub generation: u32,
+    /// The highest generation that it has seen: its own or one in Redis.
+    #[serde(default)]
+    pub highest_generation: u32,
+    /// `maxmemory-policy` of the server, if the process may ask for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub eviction_policy: Option<String>,
+}
+
+/// Whether sharing works.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum CoordinationState {
+    /// Redis was not needed in the last 60 s.
+    Idle,
+    /// Redis answers, or has not been waited for longer than 60 s.
+    Healthy,
+    /// Another budget is about to come into force: nobody asks until then.
+    Pending,
+    /// A budget of a higher generation is in force: this process reads and does not ask.
+    Superseded,
+    /// Another budget is in force that contradicts this one: nothing is read or asked.
+    Mismatch,
+    /// Redis was needed, and gave no answer of use for 60 s.
+    Failing,
+    /// A word of another version.
+    #[default]
+    #[serde(other)]
+    Unknown,
 }
 
 /// Whether asking works.
@@ -264,6 +331,26 @@ impl Member {
         ] {
             if let Some(text) = text {
                 look(field, text, most);
+            }
+        }
+        look(
+            "inference.assessmentVersion",
+            &mut self.inference.assessment_version,
+            MAX_NAME_BYTES,
+        );
+        if let Some(coordination) = &mut self.coordination {
+            look(
+                "coordination.namespace",
+                &mut coordination.namespace,
+                MAX_TEXT_BYTES,
+            );
+            for (field, text) in [
+                ("coordination.reason", &mut coordination.reason),
+                ("coordination.evictionPolicy", &mut coordination.eviction_policy),
+            ] {
+                if let Some(text) = text {
+                    look(field, text, MAX_TEXT_BYTES);
+                }
             }
         }
     }

@@ -14,14 +14,18 @@ pub struct Clock {
 impl Clock {
     /// Starts at zero.
     pub fn start() -> Self {
-        Self {
-            start: Instant::now(),
-        }
+        Self { start: now() }
     }
 
     /// Whole seconds since the start.
     pub fn seconds(&self) -> Seconds {
-        Seconds::try_from(self.start.elapsed().as_secs()).unwrap_or(Seconds::MAX)
+        self.seconds_of(now())
+    }
+
+    /// The second in which `at` lies. What ends in it counts until the second before.
+    pub fn seconds_of(&self, at: Instant) -> Seconds {
+        let seconds = at.saturating_duration_since(self.start).as_secs();
+        Seconds::try_from(seconds).unwrap_or(Seconds::MAX)
     }
 
     /// The time of a request. The wall clock only stamps companions.
@@ -36,6 +40,11 @@ impl Clock {
     pub fn unix_nanos(&self) -> i64 {
         i64::try_from(since_epoch().as_nanos()).unwrap_or(i64::MAX)
     }
+}
+
+/// tokio's clock, which tests can pause.
+fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
 }
 
 #[allow(

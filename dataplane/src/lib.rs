@@ -2,8 +2,11 @@
 
 mod accept;
 pub mod args;
+#[cfg(test)]
+mod asking_tests;
 mod batched_io;
 pub mod clock;
+pub mod coordinate;
 pub mod export;
 pub mod export_headers;
 mod follow;
@@ -19,10 +22,12 @@ pub mod peer;
 pub mod pipeline;
 pub mod receive;
 pub mod retain;
+mod room;
 mod root_cause;
 pub mod run;
 pub mod secret;
 mod setup;
+
 pub mod start_error;
 pub mod tls;
 pub mod verdict;

@@ -10,13 +10,12 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jevmetrics_api::MAX_DOCUMENT_BYTES;
 use jevmetrics_api::settings::{self, DataPlaneSettings};
 use jevmetrics_otlp::Keys;
-use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -33,9 +32,9 @@ use crate::listeners::Listeners;
 use crate::live::{Live, LiveState};
 use crate::member::{Member, hostname};
 use crate::observe::admin::{self, Admin};
-use crate::observe::coverage::{Coverage, INTERVAL_SECONDS};
 use crate::observe::flow::Flow;
 use crate::observe::health::{self, Observed, Readiness};
+use crate::observe::levels::Levels;
 use crate::observe::{log, pages};
 use crate::outcomes::StoredOutcomes;
 use crate::peer::heartbeat::{Heartbeat, Identity};
@@ -43,14 +42,17 @@ use crate::peer::serve::serve as serve_peers;
 use crate::pipeline::Pipeline;
 use crate::receive::serve::Server;
 use crate::receive::{self, SizeLimits};
-use crate::retain::assessments::Assessments;
 use crate::retain::engine::{Engine, EngineParts};
+use crate::room::Room;
 use crate::secret::WatchedSecret;
 use crate::setup;
 use crate::start_error::StartError;
 
 /// Requests in flight at the signal may take as long as any other, and a little more to be answered.
 const DRAIN_MARGIN: Duration = Duration::from_secs(1);
+
+/// What giving leases back may take beyond the drain. One that is not given back ends by itself.
+const GIVING_BACK: Duration = Duration::from_secs(3);
 
 /// Runs the process to its end.
 pub fn run(args: &Args) -> ExitCode {
@@ -140,11 +142,19 @@ async fn serve(settings: &DataPlaneSettings, member: Member, identity: Identity)
     if let Some(key) = &key {
         following.secret(key);
     }
+    let room = Room::new(
+        settings,
+        member.collector_id.clone(),
+        &mut registry,
+        &mut following,
+    )?;
+    let stop_asking = CancellationToken::new();
     let (inference, asking) = Inference::start(
         setup::inference_config(settings.inference(), key, &mut following)?,
+        Arc::clone(&room.coordinate),
         Arc::new(StoredOutcomes::new(Arc::clone(&assessments), clock)),
         &mut registry,
-        stop_background.clone(),
+        stop_asking.clone(),
     )?;
     let engine = Arc::new(Engine::new(EngineParts {
         keys: Keys::new(setup::entropy()?),
@@ -176,15 +186,23 @@ async fn serve(settings: &DataPlaneSettings, member: Member, identity: Identity)
     background.spawn(live.follow(stop_background.clone()));
     // Before the first request, or that one would find no policy.
     let mut followed = policies.clone();
-    put_in_force(&mut followed, &engine);
-    background.spawn(follow_policy(followed, Arc::clone(&engine)));
-    let coverage = Arc::new(Mutex::new(Coverage::default()));
-    background.spawn(follow_coverage(Arc::clone(&coverage), flow.clone()));
+    put_in_force(&mut followed, &engine, &room);
+    background.spawn(follow_policy(followed, Arc::clone(&engine), room.clone()));
+    let levels = Arc::new(Levels::default());
+    let (ttl, asked_in) = (settings.inference().score_ttl(), room.clone());
+    let asked = Arc::clone(&inference);
+    background.spawn(Arc::clone(&levels).follow(
+        flow.clone(),
+        Arc::clone(&engine),
+        clock,
+        move || refreshable(&asked_in, ttl),
+        move || asked.is_full(),
+    ));
 
     let readiness = Arc::new(Readiness::default());
     let observed = Arc::new(Observed {
         readiness: Arc::clone(&readiness),
-        refresh: gauges(&mut registry, Arc::clone(&assessments), Arc::clone(&coverage)),
+        refresh: Arc::clone(&levels).register(&mut registry, Arc::clone(&engine)),
         registry,
         inference: Arc::clone(&inference),
         live: policies.clone(),
@@ -197,13 +215,15 @@ async fn serve(settings: &DataPlaneSettings, member: Member, identity: Identity)
         readiness: Arc::clone(&readiness),
         live: policies,
         inference,
+        levels: Arc::clone(&levels),
+        room,
     });
     let admin = Arc::new(Admin {
         engine: Arc::clone(&engine),
         flow: flow.clone(),
         received: received.clone(),
         exported,
-        coverage,
+        levels,
         clock,
         member_id: member.id,
     });
@@ -213,8 +233,11 @@ async fn serve(settings: &DataPlaneSettings, member: Member, identity: Identity)
         listeners.admin,
         admin::routes(admin, settings.listen().admin().ip().is_loopback()),
     ));
+    let asked = CancellationToken::new();
+    let leases_back = asked.clone().drop_guard();
     background.spawn(async move {
         let _ = asking.await;
+        drop(leases_back);
     });
 
     let pipeline = Pipeline::new(engine, exporter, flow, clock, settings.export().timeout());
@@ -259,6 +282,8 @@ async fn serve(settings: &DataPlaneSettings, member: Member, identity: Identity)
         }
     }
     readiness.set_draining();
+    // Others may ask as soon as the leases are back; what is in flight is decided upon with what is known.
+    stop_asking.cancel();
     stop.cancel();
     tracing::info!("draining: no new connections, finishing what is in flight");
     let drained = tokio::select! {
@@ -273,65 +298,28 @@ async fn serve(settings: &DataPlaneSettings, member: Member, identity: Identity)
         return Err(StartError::Aborted);
     }
     let _ = peering.await;
+    let _ = tokio::time::timeout(GIVING_BACK, asked.cancelled()).await;
     tracing::info!("drained");
     Ok(())
 }
 
 /// Puts each new policy in force.
-async fn follow_policy(mut live: watch::Receiver<LiveState>, engine: Arc<Engine>) {
+async fn follow_policy(mut live: watch::Receiver<LiveState>, engine: Arc<Engine>, room: Room) {
     while live.changed().await.is_ok() {
-        put_in_force(&mut live, &engine);
+        put_in_force(&mut live, &engine, &room);
     }
 }
 
-fn put_in_force(live: &mut watch::Receiver<LiveState>, engine: &Engine) {
+fn put_in_force(live: &mut watch::Receiver<LiveState>, engine: &Engine, room: &Room) {
     let policy = live.borrow_and_update().policy.clone();
     if let Some(policy) = policy {
+        // Before the first question under this policy.
+        room.put_in_use(&policy);
         engine.set_policy(&policy);
     }
 }
 
-async fn follow_coverage(coverage: Arc<Mutex<Coverage>>, flow: Flow) {
-    let mut interval = tokio::time::interval(Duration::from_secs(INTERVAL_SECONDS));
-    loop {
-        interval.tick().await;
-        let (covered, received) = flow.covered();
-        coverage
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .read(covered, received);
-    }
-}
-
-/// Gauges that are read when somebody looks.
-fn gauges(
-    registry: &mut Registry,
-    assessments: Arc<Assessments>,
-    coverage: Arc<Mutex<Coverage>>,
-) -> Box<dyn Fn() + Send + Sync> {
-    let known = Gauge::<i64>::default();
-    let not_admitted = Gauge::<i64>::default();
-    let ratio = Gauge::<f64, std::sync::atomic::AtomicU64>::default();
-    registry.register(
-        "jevmetrics_identities",
-        "Instruments with a place in the table",
-        known.clone(),
-    );
-    registry.register(
-        "jevmetrics_identities_not_admitted",
-        "How often an instrument found no place since the start",
-        not_admitted.clone(),
-    );
-    registry.register(
-        "jevmetrics_coverage_ratio",
-        "Share of the data points of the last minute that had a fresh assessment",
-        ratio.clone(),
-    );
-    Box::new(move || {
-        known.set(i64::try_from(assessments.fill().0).unwrap_or(i64::MAX));
-        not_admitted.set(i64::try_from(assessments.not_admitted()).unwrap_or(i64::MAX));
-        let now = coverage.lock().unwrap_or_else(PoisonError::into_inner).ratio();
-        // No traffic is no coverage of nothing: not a number.
-        ratio.set(now.unwrap_or(f64::NAN));
-    })
+/// How many instruments can be asked about in one lifetime of assessments.
+fn refreshable(room: &Room, ttl: Duration) -> u64 {
+    u64::from(room.per_second().get()).saturating_mul(ttl.as_secs())
 }

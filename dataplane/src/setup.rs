@@ -1,6 +1,6 @@
 //! From settings to the parts that they describe.
 
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::export::{self, Exporter, HeaderSource};
 use crate::export_headers::ExportHeaders;
 use crate::following::Following;
 use crate::infer::client::KeySource;
-use crate::infer::{self, Budget, InferenceConfig};
+use crate::infer::{self, InferenceConfig, Pace};
 use crate::retain::assessments::Assessments;
 use crate::secret::WatchedSecret;
 use crate::start_error::StartError;
@@ -83,14 +83,13 @@ pub(crate) fn inference_config(
         base_url: inference.base_url().to_owned(),
         model: inference.model().to_owned(),
         timeout: inference.timeout(),
-        queue_size: NonZeroUsize::new(inference.queue_size()).unwrap_or(NonZeroUsize::MIN),
-        budget: Budget {
-            workers: NonZeroUsize::new(inference.workers()).unwrap_or(NonZeroUsize::MIN),
-            requests_per_second: NonZeroU32::new(inference.requests_per_second()).unwrap_or(NonZeroU32::MIN),
-            burst: NonZeroU32::new(inference.burst()).unwrap_or(NonZeroU32::MIN),
-        },
         key,
         clients,
+        pace: Pace {
+            queue_size: NonZeroUsize::new(inference.queue_size()).unwrap_or(NonZeroUsize::MIN),
+            workers: NonZeroUsize::new(inference.workers()).unwrap_or(NonZeroUsize::MIN),
+            ttl: inference.score_ttl(),
+        },
     })
 }
 
@@ -185,7 +184,7 @@ fn pair(pair: &settings::KeyPair) -> (PathBuf, PathBuf) {
     (pair.certificate_file().to_owned(), pair.key_file().to_owned())
 }
 
-fn client_files(setting: &'static str, tls: Option<&settings::ClientTls>) -> TlsFiles {
+pub(crate) fn client_files(setting: &'static str, tls: Option<&settings::ClientTls>) -> TlsFiles {
     TlsFiles {
         setting,
         pair: tls.and_then(settings::ClientTls::key_pair).map(pair),

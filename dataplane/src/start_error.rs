@@ -45,6 +45,9 @@ pub enum StartError {
     /// Asking cannot be set up.
     #[error("inference.baseURL: {0}")]
     Inference(#[from] crate::infer::client::ClientError),
+    /// Sharing cannot be set up.
+    #[error("coordination: {0}")]
+    Coordination(String),
     /// A second signal came before everything in flight was finished.
     #[error("second signal: stopped at once, requests in flight were abandoned")]
     Aborted,

@@ -6,6 +6,7 @@ use jevmetrics_api::policy::{self, ValidPolicy};
 
 use crate::args;
 use crate::documents::{self, Document, DocumentError};
+use crate::generation::{Remembered, generation};
 use crate::render::{Defaults, render};
 
 /// Why a command came to nothing.
@@ -48,7 +49,11 @@ pub fn render_files(arguments: &args::Render, out: &mut impl Write) -> Result<()
     };
     for document in read(&arguments.files)? {
         let (place, policy) = held(document).map_err(|broken| CommandError::Invalid(broken.join("\n")))?;
-        let manifests = render(&policy, &defaults)
+        // As for a policy that was just made.
+        let generation = policy
+            .sharing()
+            .map_or(0, |sharing| generation(sharing, &Remembered::default()));
+        let manifests = render(&policy, &defaults, generation)
             .manifests()
             .map_err(|error| CommandError::Object(error.into()))?;
         for manifest in manifests {

@@ -3,6 +3,7 @@
 //! Invariants: one condition a type, in the order in which they were first set; the time of a transition moves
 //! when the status does, and only then.
 
+use jevmetrics_api::policy::JevMetricsPolicyStatus;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 /// The data plane serves.
@@ -13,6 +14,8 @@ pub const ROLLED_OUT: &str = "RolledOut";
 pub const CONFIGURATION_VALID: &str = "ConfigurationValid";
 /// Jev answers the pods that ask.
 pub const INFERENCE_HEALTHY: &str = "InferenceHealthy";
+/// Pods that share can do so. Only there if they are to share.
+pub const COORDINATION_HEALTHY: &str = "CoordinationHealthy";
 
 /// Longest message; the API server takes more, people do not.
 const MAX_MESSAGE_BYTES: usize = 2048;
@@ -22,10 +25,12 @@ const MAX_MESSAGE_BYTES: usize = 2048;
 pub struct Verdict {
     /// Whether it holds; `None` if that is not known.
     pub holds: Option<bool>,
-    /// One word, of a fixed list: see `docs/operations.md`.
+    /// One word, of a fixed list: see `docs/operator.md`.
     pub reason: &'static str,
     /// For people.
     pub message: String,
+    /// Whether it holds and is worth a warning all the same.
+    pub is_doubtful: bool,
 }
 
 impl Verdict {
@@ -35,6 +40,15 @@ impl Verdict {
             holds: Some(true),
             reason,
             message: message.into(),
+            is_doubtful: false,
+        }
+    }
+
+    /// It holds, in a way that somebody should look at.
+    pub fn doubtful(reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            is_doubtful: true,
+            ..Self::yes(reason, message)
         }
     }
 
@@ -96,6 +110,24 @@ pub fn with(
     (after, turned)
 }
 
+/// `before` without the condition `type_`.
+pub fn without(mut before: Vec<Condition>, type_: &str) -> Vec<Condition> {
+    before.retain(|condition| condition.type_ != type_);
+    before
+}
+
+/// What was said of the condition `type_`: its reason, if it is one of `reasons`, and its message.
+pub fn said<'c>(
+    before: Option<&'c JevMetricsPolicyStatus>,
+    type_: &str,
+    reasons: &[&'static str],
+) -> Option<(&'static str, &'c str)> {
+    let mut conditions = before?.conditions.iter();
+    let condition = conditions.find(|condition| condition.type_ == type_)?;
+    let reason = reasons.iter().find(|reason| **reason == condition.reason)?;
+    Some((reason, &condition.message))
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -137,5 +169,7 @@ mod tests {
         let (again, _) = with(&both, READY, &Verdict::no("NoPodReady", ""), None, &at(3));
         let types: Vec<_> = again.iter().map(|condition| condition.type_.as_str()).collect();
         assert_eq!(types, [READY, ROLLED_OUT]);
+        let one = without(again, READY);
+        assert_eq!((one.len(), one[0].type_.as_str()), (1, ROLLED_OUT));
     }
 }

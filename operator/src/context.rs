@@ -78,10 +78,13 @@ impl Memories {
 pub struct HealthBoard(Arc<Mutex<HashMap<String, Polls>>>);
 
 impl HealthBoard {
-    /// What counts now for a policy; none before its pods were asked twice.
-    pub fn of(&self, uid: &str) -> Option<Health> {
+    /// What counts now for a policy; nothing before its pods were asked twice.
+    pub fn of(&self, uid: &str) -> Health {
         let board = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        board.get(uid).and_then(|polls| polls.health().cloned())
+        board
+            .get(uid)
+            .map(|polls| polls.health().clone())
+            .unwrap_or_default()
     }
 
     /// Takes in a poll; says whether what counts has changed.

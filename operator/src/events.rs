@@ -1,5 +1,5 @@
 //! Events on policies: what has turned, and what was repaired. Reasons are stable words, listed in
-//! `docs/operations.md`.
+//! `docs/operator.md`.
 //!
 //! An event that cannot be written is logged and forgotten: nothing depends on it.
 
@@ -100,7 +100,7 @@ impl Happening {
     /// A condition has turned.
     pub fn turned(type_: &str, verdict: &Verdict) -> Self {
         Self {
-            is_warning: verdict.holds == Some(false),
+            is_warning: verdict.holds == Some(false) || verdict.is_doubtful,
             reason: verdict.reason,
             action: "Assess",
             note: format!("{type_}: {}", verdict.message),

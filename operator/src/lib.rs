@@ -21,6 +21,7 @@ pub mod context;
 pub mod controller;
 pub mod documents;
 pub mod events;
+pub mod generation;
 pub mod health;
 pub mod heartbeat;
 pub mod kinds;

@@ -63,17 +63,17 @@ impl Memory {
         let Some(note) = self.objects.get(&(manifest.kind, manifest.name.clone())) else {
             return Known::New;
         };
-        if note.wanted != digest(&manifest.value) {
-            return Known::New;
-        }
         let is_left_alone = seen.is_some_and(|seen| {
             seen.uid().as_deref() == Some(&note.uid)
                 && (version(seen) <= note.version || fingerprint(seen) == note.became)
         });
-        if is_left_alone {
-            Known::AsWanted
-        } else {
-            Known::Drifted
+        match (note.wanted == digest(&manifest.value), is_left_alone) {
+            (true, true) => Known::AsWanted,
+            // Nobody else writes a ConfigMap: what is wanted of the live object may be another thing just because
+            // somebody did.
+            (_, false) if manifest.kind == Kind::ConfigMap => Known::Drifted,
+            (true, false) => Known::Drifted,
+            (false, _) => Known::New,
         }
     }
 
@@ -207,6 +207,20 @@ mod tests {
         let mut memory = Memory::default();
         memory.applied(&manifest(3), &object("5", 3, 0));
         assert_eq!(memory.compare(&manifest(4), Some(&object("5", 3, 0))), Known::New);
+    }
+
+    #[test]
+    fn a_config_map_that_somebody_has_changed_has_drifted_whatever_is_wanted_now() {
+        let wish = |replicas| Manifest {
+            kind: Kind::ConfigMap,
+            ..manifest(replicas)
+        };
+        let mut memory = Memory::default();
+        memory.applied(&wish(3), &object("5", 3, 0));
+        assert_eq!(memory.compare(&wish(4), Some(&object("5", 3, 0))), Known::New);
+        for seen in [None, Some(object("6", 9, 0))] {
+            assert_eq!(memory.compare(&wish(4), seen.as_ref()), Known::Drifted);
+        }
     }
 
     #[test]

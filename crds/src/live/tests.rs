@@ -193,7 +193,7 @@ fn misspelt_and_later_keys_are_refused() {
         ),
         (
             "policy: {schema: 1, modus: Reduce}\n",
-            "policy.modus: is not known here; known are schema, mode, retention",
+            "policy.modus: is not known here; known are schema, mode, retention, coordination",
         ),
         ("policy: {schema: 2}\n", "policy.schema: must be 1, is 2"),
         ("", "policy.schema: must be given"),

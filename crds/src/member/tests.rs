@@ -27,7 +27,17 @@ fn member() -> Member {
             model: Some("jev-1.13.0".to_owned()),
             state: InferenceState::Failing,
             reason: Some("timeout".to_owned()),
+            budget: BudgetState::Enough,
+            assessment_version: "0f".to_owned(),
         },
+        coordination: Some(CoordinationReport {
+            namespace: "monitoring/shop/3f2a".to_owned(),
+            state: CoordinationState::Pending,
+            reason: Some("another budget in 20 s".to_owned()),
+            generation: 2,
+            highest_generation: 3,
+            eviction_policy: Some("noeviction".to_owned()),
+        }),
     }
 }
 
@@ -50,7 +60,10 @@ fn the_document_has_the_agreed_layout() {
          \"settingsDigest\":\"af1349b9f5f9a1a6\",\"revision\":\"1\",\
          \"policy\":{\"state\":\"Read\",\"mode\":\"Reduce\"},\
          \"inference\":{\"endpoint\":\"https://api.typesafe.ai\",\"model\":\"jev-1.13.0\",\"state\":\"Failing\",\
-         \"reason\":\"timeout\"}}"
+         \"reason\":\"timeout\",\"budget\":\"Enough\",\"assessmentVersion\":\"0f\"},\
+         \"coordination\":{\"namespace\":\"monitoring/shop/3f2a\",\"state\":\"Pending\",\
+         \"reason\":\"another budget in 20 s\",\"generation\":2,\"highestGeneration\":3,\
+         \"evictionPolicy\":\"noeviction\"}}"
     );
     assert_eq!(Member::from_json(text.as_bytes()).unwrap(), member());
 }
@@ -141,7 +154,15 @@ fn what_is_written_can_be_read_however_long_its_texts_are() {
             model: Some(long.clone()),
             reason: Some(long.clone()),
             state: InferenceState::Idle,
+            budget: BudgetState::TooSmall,
+            assessment_version: long.clone(),
         },
+        coordination: Some(CoordinationReport {
+            namespace: long.clone(),
+            reason: Some(long.clone()),
+            eviction_policy: Some(long.clone()),
+            ..CoordinationReport::default()
+        }),
         ..member()
     }
     .to_json();

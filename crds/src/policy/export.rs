@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::secret::SecretKeyRef;
+use super::tls::ClientTls;
 
 /// Where kept metrics go.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
@@ -56,7 +57,7 @@ pub struct Export {
 
     /// How an https endpoint is verified. Without it, by the certificate authorities of the image.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tls: Option<ExportTls>,
+    pub tls: Option<ClientTls>,
 }
 
 /// The protocol towards downstream.
@@ -104,29 +105,4 @@ pub struct ExportHeader {
 
     /// Where its value is; read again when it changes.
     pub secret_key_ref: SecretKeyRef,
-}
-
-/// How an https endpoint is verified.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ExportTls {
-    /// Certificates of the authorities that may have signed the endpoint's, in PEM.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ca_secret_ref: Option<SecretKeyRef>,
-
-    /// Secret of type `kubernetes.io/tls` with the certificate that the data plane shows.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(
-        length(min = 1, max = 253),
-        regex(pattern = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")
-    )]
-    pub client_secret_name: Option<String>,
-
-    /// Name that the endpoint's certificate must have, if not the endpoint's host.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(
-        length(min = 1, max = 253),
-        regex(pattern = r"^[A-Za-z0-9]([A-Za-z0-9.:-]*[A-Za-z0-9])?$")
-    )]
-    pub server_name: Option<String>,
 }

@@ -12,6 +12,7 @@
     reason = "KubeSchema derives a second struct of each, which nobody reaches"
 )]
 
+mod coordination;
 mod definition;
 mod export;
 mod inference;
@@ -22,22 +23,25 @@ mod routing;
 mod secret;
 mod status;
 mod template;
+mod tls;
 mod valid;
 
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
+pub use self::coordination::Coordination;
 pub use self::definition::{definition, definition_yaml};
-pub use self::export::{Compression, Export, ExportHeader, ExportTls, Protocol};
+pub use self::export::{Compression, Export, ExportHeader, Protocol};
 pub use self::inference::{Identity, Inference, InferenceTls};
 pub use self::ingest::{ClientAuthentication, Ingest, IngestTls, OtlpService, ServiceType};
 pub use self::reference::reference;
 pub use self::retention::{Mode, Retention};
 pub use self::routing::{Routing, RoutingTls};
 pub use self::secret::SecretKeyRef;
-pub use self::status::{InferenceStatus, JevMetricsPolicyStatus, RevisionStatus};
+pub use self::status::{CoordinationStatus, InferenceStatus, JevMetricsPolicyStatus, RevisionStatus};
 pub use self::template::{ImagePullSecret, PodTemplate};
-pub use self::valid::{MAX_NAME_LENGTH, PolicyError, SecretUse, ValidPolicy};
+pub use self::tls::ClientTls;
+pub use self::valid::{MAX_NAME_LENGTH, PolicyError, QuestionBudget, SecretUse, Sharing, ValidPolicy};
 
 /// A data plane that receives OTLP metrics, has their instruments judged, and annotates or drops them.
 #[derive(CustomResource, KubeSchema, Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -80,7 +84,16 @@ pub use self::valid::{MAX_NAME_LENGTH, PolicyError, SecretUse, ValidPolicy};
     validation = Rule::new(
         "self.metadata.name.size() <= 36 && self.metadata.name.matches('^[a-z]([a-z0-9-]*[a-z0-9])?$')"
     )
-    .message("metadata.name: must have at most 36 characters of a-z 0-9 -, begin with a letter and end with a letter or digit")
+    .message("metadata.name: must have at most 36 characters of a-z 0-9 -, begin with a letter and end with a letter or digit"),
+    // A lease must outlast a question, with time to be admitted before it and to publish the answer after it.
+    validation = Rule::new(
+        "!has(self.spec.coordination) || \
+         1000 * (has(self.spec.coordination.leaseTTLSeconds) ? self.spec.coordination.leaseTTLSeconds : 10) > \
+         (has(self.spec.inference) && has(self.spec.inference.timeoutMilliseconds) \
+         ? self.spec.inference.timeoutMilliseconds : 3000) + \
+         2 * (has(self.spec.coordination.timeoutMilliseconds) ? self.spec.coordination.timeoutMilliseconds : 1000)"
+    )
+    .message("spec.coordination.leaseTTLSeconds: must be more than inference.timeoutMilliseconds and twice coordination.timeoutMilliseconds together (by default 10 s, 3000 ms and 1000 ms)")
 )]
 #[serde(rename_all = "camelCase")]
 pub struct JevMetricsPolicySpec {
@@ -117,6 +130,10 @@ pub struct JevMetricsPolicySpec {
     /// Which instruments are kept. Acts within seconds, without a rollout.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retention: Option<Retention>,
+
+    /// A Redis over which pods share assessments and a budget. Unset, each pod asks by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coordination: Option<Coordination>,
 
     /// How pods speak to each other and the operator to them.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -43,6 +43,10 @@ pub struct JevMetricsPolicyStatus {
     /// What the pods say of Jev.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inference: Option<InferenceStatus>,
+
+    /// Under which name pods share, and which change of their budget they have been given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coordination: Option<CoordinationStatus>,
 }
 
 /// How far the revision is rolled out.
@@ -65,6 +69,11 @@ pub struct RevisionStatus {
     /// Those of them that are ready.
     #[schemars(range(min = 0))]
     pub ready: i32,
+
+    /// Names all that changes an answer, as pods of the target say it; `mixed` if they differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 300))]
+    pub assessment_version: Option<String>,
 }
 
 /// What the pods say of Jev.
@@ -79,4 +88,18 @@ pub struct InferenceStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 300))]
     pub model: Option<String>,
+}
+
+/// Under which name pods share, and which change of their budget they have been given.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CoordinationStatus {
+    /// Pods with the same name, and the same Redis, share.
+    #[schemars(length(max = 400))]
+    pub namespace: String,
+
+    /// Counts changes of the budget; absent with `spec.coordination.namespace`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 4_294_967_295_i64))]
+    pub generation: Option<i64>,
 }

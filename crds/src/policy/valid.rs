@@ -4,18 +4,21 @@
 //! if its pods would take their settings. So operator and data plane cannot disagree about a rule.
 
 use kube::ResourceExt as _;
+use serde_json::Value;
 
 use super::template::PodTemplate;
 use super::{JevMetricsPolicy, OtlpService};
 use crate::SettingsError;
-use crate::live::LivePolicy;
+use crate::live::{Budget, LivePolicy};
 use crate::settings::{DataPlaneSettings, settings_digest};
 
 mod documents;
 mod rules;
 mod secrets;
+mod sharing;
 
 pub use self::secrets::SecretUse;
+pub use self::sharing::{QuestionBudget, Sharing};
 
 /// Longest name of a policy: with what is appended to it, names of pods stay below 63 characters.
 pub const MAX_NAME_LENGTH: usize = 36;
@@ -30,8 +33,10 @@ pub struct ValidPolicy {
     revision: String,
     settings: String,
     settings_digest: String,
-    live: String,
+    live: Value,
+    sharing: Option<Sharing>,
     inference_endpoint: String,
+    question_budget: QuestionBudget,
     secrets: Vec<SecretUse>,
     service: OtlpService,
     template: PodTemplate,
@@ -56,23 +61,43 @@ impl TryFrom<&JevMetricsPolicy> for ValidPolicy {
         let (name, namespace) = (policy.name_any(), policy.namespace().unwrap_or_default());
         let spec = &policy.spec;
         let mut broken = rules::broken(&name, spec);
-        let settings = documents::settings(&namespace, &name, spec);
+        let uid = policy.uid().unwrap_or_default();
+        let shared = sharing::namespace(&namespace, &name, &uid, spec);
+        let settings = documents::settings(&namespace, &name, &shared, spec);
         let live = documents::live(spec);
         let read = DataPlaneSettings::from_yaml(&settings);
         broken.extend(read.as_ref().err().into_iter().flat_map(in_spec));
-        let policy_error = LivePolicy::from_policy_yaml(&live).err();
-        broken.extend(policy_error.iter().flat_map(in_spec));
-        let read = match read {
-            Ok(read) if broken.is_empty() => read,
-            _ => return Err(PolicyError(broken)),
+        let read_live = LivePolicy::from_policy_yaml(&documents::yaml(&live));
+        broken.extend(read_live.as_ref().err().into_iter().flat_map(in_spec));
+        let (Ok(read), Ok(read_live)) = (read, read_live) else {
+            return Err(PolicyError(broken));
         };
+        let budget = *read_live.budget();
+        if let Some(coordination) = read.coordination() {
+            let refused = coordination.refuse_budget(&budget, read.inference().timeout());
+            broken.extend(refused.map(|refused| format!("spec.{refused}")));
+            let largest = documents::with_budget(live.clone(), &budget, u32::MAX);
+            let error = LivePolicy::from_policy_yaml(&documents::yaml(&largest)).err();
+            broken.extend(error.iter().flat_map(in_spec));
+        }
+        if !broken.is_empty() {
+            return Err(PolicyError(broken));
+        }
+        let is_named = spec
+            .coordination
+            .as_ref()
+            .is_some_and(|of| of.namespace.is_some());
         Ok(Self {
-            uid: policy.uid().unwrap_or_default(),
+            uid,
             replicas: spec.replicas,
             revision: spec.revision.clone(),
             settings_digest: settings_digest(&settings),
             settings,
             live,
+            question_budget: question_budget(&read, &budget),
+            sharing: read
+                .coordination()
+                .map(|_| Sharing::new(shared, is_named, budget)),
             inference_endpoint: read.inference().base_url().to_owned(),
             secrets: secrets::used(spec),
             service: spec
@@ -123,9 +148,25 @@ impl ValidPolicy {
         &self.settings_digest
     }
 
-    /// The key `policy` of the live object.
-    pub fn live(&self) -> &str {
-        &self.live
+    /// The key `policy` of the live object. `generation` is that of the budget; 0 if it has none.
+    pub fn live(&self, generation: u32) -> String {
+        match &self.sharing {
+            None => documents::yaml(&self.live),
+            Some(sharing) => {
+                let live = documents::with_budget(self.live.clone(), sharing.budget(), generation);
+                documents::yaml(&live)
+            }
+        }
+    }
+
+    /// How pods share, if they do.
+    pub fn sharing(&self) -> Option<&Sharing> {
+        self.sharing.as_ref()
+    }
+
+    /// How many questions may be begun.
+    pub fn question_budget(&self) -> &QuestionBudget {
+        &self.question_budget
     }
 
     /// The URL that is asked, also if it is the default.
@@ -151,6 +192,20 @@ impl ValidPolicy {
     /// The name of the live object.
     pub fn live_name(&self) -> String {
         documents::live_name(&self.name)
+    }
+}
+
+fn question_budget(settings: &DataPlaneSettings, shared: &Budget) -> QuestionBudget {
+    let inference = settings.inference();
+    let is_shared = settings.coordination().is_some();
+    QuestionBudget {
+        requests_per_second: if is_shared {
+            shared.requests_per_second().get()
+        } else {
+            inference.requests_per_second()
+        },
+        is_shared,
+        score_ttl_seconds: inference.score_ttl().as_secs(),
     }
 }
 

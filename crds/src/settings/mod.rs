@@ -3,6 +3,7 @@
 //! Read once. Secrets are never in it, only where they are found. Names, units and defaults are those
 //! of the policy resource; `docs/reference/settings.md` lists them.
 
+mod coordination;
 mod export;
 mod inference;
 mod ingest;
@@ -13,6 +14,7 @@ mod secret;
 mod tls;
 mod url;
 
+pub use self::coordination::Coordination;
 pub use self::export::{Compression, Endpoint, Export, ExportHeader, Protocol};
 pub use self::inference::{Identity, Inference};
 pub use self::ingest::Ingest;
@@ -36,6 +38,7 @@ pub struct DataPlaneSettings {
     ingest: Ingest,
     export: Export,
     inference: Inference,
+    coordination: Option<Coordination>,
 }
 
 impl DataPlaneSettings {
@@ -50,6 +53,7 @@ impl DataPlaneSettings {
             let ingest = fields.section("ingest", Ingest::read);
             let export = fields.section("export", Export::read);
             let inference = fields.section("inference", Inference::read);
+            let coordination = fields.optional_section("coordination", Coordination::read);
             schema?;
             Ok(Self {
                 revision: revision?,
@@ -59,6 +63,7 @@ impl DataPlaneSettings {
                 ingest: ingest?,
                 export: export?,
                 inference: inference?,
+                coordination: coordination?,
             })
         })
     }
@@ -96,6 +101,11 @@ impl DataPlaneSettings {
     /// How Jev is asked.
     pub fn inference(&self) -> &Inference {
         &self.inference
+    }
+
+    /// How replicas share assessments and a budget, if they do.
+    pub fn coordination(&self) -> Option<&Coordination> {
+        self.coordination.as_ref()
     }
 }
 

@@ -8,10 +8,10 @@ use super::failure::{Cause, Failure};
 use super::reply::Reply;
 
 /// A question under way.
-pub(super) type Asking<'a> = Pin<Box<dyn Future<Output = Result<Reply, Failure>> + Send + 'a>>;
+pub(crate) type Asking<'a> = Pin<Box<dyn Future<Output = Result<Reply, Failure>> + Send + 'a>>;
 
 /// Somebody who can be asked about an instrument.
-pub(super) trait Ask: Send + Sync + 'static {
+pub(crate) trait Ask: Send + Sync + 'static {
     /// What makes asking pointless at present, known without asking. Cheap.
     fn obstacle(&self) -> Option<Cause>;
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// How many requests may start, and when.
 #[derive(Debug)]
-pub(super) struct TokenBucket {
+pub(crate) struct TokenBucket {
     /// Time that one token takes to arrive.
     interval: Duration,
     /// How far ahead of its arrival a token may be taken: `interval` × (`burst` - 1).
@@ -19,7 +19,7 @@ pub(super) struct TokenBucket {
 
 impl TokenBucket {
     /// A full bucket.
-    pub(super) fn new(per_second: NonZeroU32, burst: NonZeroU32) -> Self {
+    pub(crate) fn new(per_second: NonZeroU32, burst: NonZeroU32) -> Self {
         let interval = Duration::from_secs(1) / per_second.get();
         Self {
             interval,
@@ -29,7 +29,7 @@ impl TokenBucket {
     }
 
     /// Takes a token, or says how long until there is one.
-    pub(super) fn take(&mut self, now: Instant) -> Result<(), Duration> {
+    pub(crate) fn take(&mut self, now: Instant) -> Result<(), Duration> {
         let next = self.next.map_or(now, |next| next.max(now));
         let wait = next.saturating_duration_since(now + self.tolerance);
         if !wait.is_zero() {

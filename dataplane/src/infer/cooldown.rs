@@ -6,56 +6,35 @@
 
 use std::time::{Duration, Instant};
 
-use super::failure::Cause;
-
 const FIRST: Duration = Duration::from_secs(1);
 /// Doublings until the longest pause, 32 s.
 const DOUBLINGS: u32 = 5;
 
-/// What is wrong at present.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Trouble {
-    /// The latest cause.
-    pub(super) cause: Cause,
-    /// Only a change of the configuration helps: key, address, model, credit.
-    pub(super) configuration: bool,
-}
-
-/// A change of state, for one log line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Change {
-    /// Asking began to fail, or fails in another way that somebody must act upon.
-    Failing(Trouble),
-    /// Asking works again.
-    Recovered,
-}
-
 /// One failure, as far as the cooldown cares.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Failed {
+pub(crate) struct Failed {
     /// When the failed question was asked.
-    pub(super) asked_at: Instant,
-    /// What went wrong.
-    pub(super) trouble: Trouble,
+    pub(crate) asked_at: Instant,
+    /// Only a change of the configuration helps.
+    pub(crate) configuration: bool,
     /// How long the server wants to be left alone.
-    pub(super) wait: Option<Duration>,
+    pub(crate) wait: Option<Duration>,
 }
 
 /// When asking may go on. The default has seen nothing and does not pause.
 #[derive(Debug, Default)]
-pub(super) struct Cooldown {
+pub(crate) struct Cooldown {
     /// Pauses since the last success, 0..=[`DOUBLINGS`].
     step: u32,
     /// The present or last pause since the last success: begin and end.
     pause: Option<(Instant, Instant)>,
-    trouble: Option<Trouble>,
 }
 
 impl Cooldown {
     /// Notes a failure.
-    pub(super) fn failed(&mut self, now: Instant, failed: Failed) -> Option<Change> {
+    pub(crate) fn failed(&mut self, now: Instant, failed: Failed) {
         let earlier = self.pause.filter(|(begin, _)| failed.asked_at <= *begin);
-        let backoff = if failed.trouble.configuration {
+        let backoff = if failed.configuration {
             self.step = DOUBLINGS;
             FIRST * 2_u32.pow(DOUBLINGS)
         } else if earlier.is_some() {
@@ -70,70 +49,35 @@ impl Cooldown {
             Some((begin, former_end)) => (begin, end.max(former_end)),
             None => (now, end),
         });
-
-        let former = self.trouble;
-        let outranked = earlier.is_some()
-            && !failed.trouble.configuration
-            && former.is_some_and(|trouble| trouble.configuration);
-        if outranked {
-            return None;
-        }
-        self.trouble = Some(failed.trouble);
-        (!former.is_some_and(|former| former.same_state(failed.trouble)))
-            .then_some(Change::Failing(failed.trouble))
     }
 
     /// Notes a success of a question asked at `asked_at`.
-    pub(super) fn succeeded(&mut self, asked_at: Instant) -> Option<Change> {
-        if self.pause.is_some_and(|(begin, _)| asked_at <= begin) {
-            return None;
+    pub(crate) fn succeeded(&mut self, asked_at: Instant) {
+        if self.pause.is_none_or(|(begin, _)| asked_at > begin) {
+            *self = Self::default();
         }
-        let former = std::mem::take(self);
-        former.trouble.map(|_| Change::Recovered)
     }
 
     /// Time until asking may go on; zero if it may.
-    pub(super) fn remaining(&self, now: Instant) -> Duration {
+    pub(crate) fn remaining(&self, now: Instant) -> Duration {
         self.pause
             .map_or(Duration::ZERO, |(_, end)| end.saturating_duration_since(now))
-    }
-
-    /// What is wrong and until when asking pauses; `None` after a success.
-    pub(super) fn trouble(&self) -> Option<(Trouble, Instant)> {
-        self.trouble.zip(self.pause.map(|(_, end)| end))
-    }
-}
-
-impl Trouble {
-    /// Passing faults are one state whatever their causes, or a flapping network would fill the log.
-    fn same_state(self, other: Self) -> bool {
-        self.configuration == other.configuration && (!self.configuration || self.cause == other.cause)
     }
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 mod tests {
     use super::*;
 
-    const PASSING: Trouble = Trouble {
-        cause: Cause::Timeout,
-        configuration: false,
-    };
-    const LASTING: Trouble = Trouble {
-        cause: Cause::Unauthorized,
-        configuration: true,
-    };
-
-    fn fail(cooldown: &mut Cooldown, at: Instant, trouble: Trouble, wait: Option<u64>) -> Option<Change> {
+    fn fail(cooldown: &mut Cooldown, at: Instant, configuration: bool, wait: Option<u64>) {
         cooldown.failed(
             at,
             Failed {
                 asked_at: at,
-                trouble,
+                configuration,
                 wait: wait.map(Duration::from_secs),
             },
-        )
+        );
     }
 
     #[test]
@@ -141,14 +85,13 @@ mod tests {
         let mut now = Instant::now();
         let mut cooldown = Cooldown::default();
         for seconds in [1, 2, 4, 8, 16, 32, 32, 32] {
-            fail(&mut cooldown, now, PASSING, None);
+            fail(&mut cooldown, now, false, None);
             assert_eq!(cooldown.remaining(now), Duration::from_secs(seconds));
             now += cooldown.remaining(now);
             assert_eq!(cooldown.remaining(now), Duration::ZERO);
         }
-        assert_eq!(cooldown.succeeded(now), Some(Change::Recovered));
-        assert_eq!(cooldown.trouble(), None);
-        fail(&mut cooldown, now, PASSING, None);
+        cooldown.succeeded(now);
+        fail(&mut cooldown, now, false, None);
         assert_eq!(cooldown.remaining(now), Duration::from_secs(1));
     }
 
@@ -156,10 +99,7 @@ mod tests {
     fn a_configuration_fault_goes_straight_to_the_longest_pause() {
         let now = Instant::now();
         let mut cooldown = Cooldown::default();
-        assert_eq!(
-            fail(&mut cooldown, now, LASTING, None),
-            Some(Change::Failing(LASTING))
-        );
+        fail(&mut cooldown, now, true, None);
         assert_eq!(cooldown.remaining(now), Duration::from_secs(32));
     }
 
@@ -168,7 +108,7 @@ mod tests {
         let now = Instant::now();
         for (wait, seconds) in [(Some(60), 60), (Some(0), 1), (None, 1)] {
             let mut cooldown = Cooldown::default();
-            fail(&mut cooldown, now, PASSING, wait);
+            fail(&mut cooldown, now, false, wait);
             assert_eq!(cooldown.remaining(now), Duration::from_secs(seconds));
         }
     }
@@ -178,27 +118,20 @@ mod tests {
         let asked_at = Instant::now();
         let later = asked_at + Duration::from_millis(300);
         let mut cooldown = Cooldown::default();
-        fail(&mut cooldown, asked_at, PASSING, None);
+        fail(&mut cooldown, asked_at, false, None);
         let same = Failed {
             asked_at,
-            trouble: PASSING,
+            configuration: false,
             wait: None,
         };
-        assert_eq!(cooldown.failed(later, same), None);
+        cooldown.failed(later, same);
         assert_eq!(cooldown.remaining(later), Duration::from_millis(700));
-        cooldown.failed(
-            later,
-            Failed {
-                wait: Some(Duration::from_secs(5)),
-                ..same
-            },
-        );
+        let wait = Some(Duration::from_secs(5));
+        cooldown.failed(later, Failed { wait, ..same });
         assert_eq!(cooldown.remaining(later), Duration::from_secs(5));
-        fail(&mut cooldown, later + Duration::from_secs(5), PASSING, None);
-        assert_eq!(
-            cooldown.remaining(later + Duration::from_secs(5)),
-            Duration::from_secs(2)
-        );
+        let after = later + Duration::from_secs(5);
+        fail(&mut cooldown, after, false, None);
+        assert_eq!(cooldown.remaining(after), Duration::from_secs(2));
     }
 
     #[test]
@@ -206,46 +139,8 @@ mod tests {
         let asked_at = Instant::now();
         let failed_at = asked_at + Duration::from_millis(100);
         let mut cooldown = Cooldown::default();
-        fail(&mut cooldown, failed_at, PASSING, Some(30));
-        assert_eq!(cooldown.succeeded(asked_at), None);
+        fail(&mut cooldown, failed_at, false, Some(30));
+        cooldown.succeeded(asked_at);
         assert_eq!(cooldown.remaining(failed_at), Duration::from_secs(30));
-    }
-
-    #[test]
-    fn each_state_is_reported_once() {
-        let mut now = Instant::now();
-        let mut cooldown = Cooldown::default();
-        let refused = Trouble {
-            cause: Cause::Connect,
-            configuration: false,
-        };
-        let no_path = Trouble {
-            cause: Cause::NotFound,
-            configuration: true,
-        };
-        let script = [
-            (PASSING, Some(Change::Failing(PASSING))),
-            (PASSING, None),
-            (refused, None),
-            (LASTING, Some(Change::Failing(LASTING))),
-            (LASTING, None),
-            (no_path, Some(Change::Failing(no_path))),
-            (PASSING, Some(Change::Failing(PASSING))),
-        ];
-        for (trouble, change) in script {
-            assert_eq!(fail(&mut cooldown, now, trouble, None), change);
-            now += Duration::from_mins(1);
-        }
-        assert_eq!(cooldown.succeeded(now), Some(Change::Recovered));
-        assert_eq!(cooldown.succeeded(now), None);
-    }
-
-    #[test]
-    fn a_passing_fault_of_the_same_incident_does_not_hide_a_configuration_fault() {
-        let asked_at = Instant::now();
-        let mut cooldown = Cooldown::default();
-        fail(&mut cooldown, asked_at, LASTING, None);
-        assert_eq!(fail(&mut cooldown, asked_at, PASSING, None), None);
-        assert_eq!(cooldown.trouble().unwrap().0, LASTING);
     }
 }

@@ -1,17 +1,22 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 //! Under tokio's paused clock: waiting costs nothing and times are exact.
 
+use std::num::NonZeroU32;
 use std::sync::Mutex;
 
 use prometheus_client::registry::Registry;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant as TokioInstant, timeout};
+use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::coordinate::Local;
+use crate::infer::ask::Ask;
 use crate::infer::ask::Asking;
+use crate::infer::rank::Rank;
 use crate::infer::state::Health;
-use crate::infer::{Inference, Item, Outcomes, Summary, fixtures, reply};
+use crate::infer::{Inference, Item, Outcomes, Pace, Summary, Ticket, Want, fixtures, reply};
 use crate::retain::answers::Answers;
 
 /// A question that reached the server and waits for the test to answer it.
@@ -51,20 +56,25 @@ impl Ask for Server {
 enum End {
     Assessed(u32, u8, String),
     Refused(u32),
+    Missed(u32),
     Failed(u32),
 }
 
 struct Ends(mpsc::UnboundedSender<End>);
 
 impl Outcomes for Ends {
-    fn assessed(&self, ticket: Ticket, answers: Answers, model: &str) {
+    fn assessed(&self, ticket: Ticket, answers: Answers, model: &str, _expires: Instant) {
         let _ = self
             .0
             .send(End::Assessed(ticket.slot, answers.keep.get(), model.to_owned()));
     }
 
-    fn refused(&self, ticket: Ticket) {
+    fn refused(&self, ticket: Ticket, _expires: Instant) {
         let _ = self.0.send(End::Refused(ticket.slot));
+    }
+
+    fn missed(&self, ticket: Ticket) {
+        let _ = self.0.send(End::Missed(ticket.slot));
     }
 
     fn failed(&self, ticket: Ticket) {
@@ -91,17 +101,18 @@ fn bench() -> Bench {
         asked,
         obstacle: Mutex::new(None),
     });
-    let budget = Budget {
-        workers: NonZeroUsize::new(2).unwrap(),
-        requests_per_second: NonZeroU32::new(10).unwrap(),
-        burst: NonZeroU32::new(1).unwrap(),
-    };
+    let one = NonZeroU32::MIN;
+    let room = Local::new(NonZeroU32::new(10).unwrap(), one, TTL);
     let mut registry = Registry::default();
     let stop = CancellationToken::new();
     let (inference, task) = Inference::start_asking(
         Arc::clone(&server) as Arc<dyn Ask>,
-        NonZeroUsize::new(8).unwrap(),
-        budget,
+        Pace {
+            queue_size: NonZeroUsize::new(8).unwrap(),
+            workers: NonZeroUsize::new(2).unwrap(),
+            ttl: TTL,
+        },
+        Arc::new(room),
         Arc::new(Ends(ended)),
         &mut registry,
         stop.clone(),
@@ -126,9 +137,15 @@ impl Bench {
         self.inference
             .offer(Item {
                 ticket: Ticket { slot, generation: 1 },
+                identity: fixtures::identity(&summary.name),
+                rank: unknown(1),
                 summary,
             })
             .is_ok()
+    }
+
+    fn wants(&self) -> bool {
+        self.inference.wants(unknown(1)) == Want::Summary
     }
 
     async fn question(&mut self) -> Question {
@@ -175,6 +192,11 @@ fn assessed(slot: u32) -> End {
     End::Assessed(slot, 81, "jev-1.13.0".into())
 }
 
+fn unknown(points: u64) -> Rank {
+    Rank::unknown(points)
+}
+
+const TTL: Duration = Duration::from_mins(15);
 const SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test(start_paused = true)]
@@ -269,11 +291,11 @@ async fn no_more_questions_are_under_way_than_there_are_workers() {
 async fn a_full_queue_gives_items_back_and_what_is_under_way_counts() {
     let mut bench = bench();
     for slot in 0..8 {
-        assert!(bench.inference.wants());
+        assert!(bench.wants());
         assert!(bench.offer(slot));
     }
     let question = bench.question().await;
-    assert!(!bench.inference.wants());
+    assert!(!bench.wants());
     assert!(!bench.offer(8));
     bench.inference.count_rejected(3);
     assert_eq!(bench.metric("jevmetrics_inference_queue_length"), Some(8.0));
@@ -281,7 +303,7 @@ async fn a_full_queue_gives_items_back_and_what_is_under_way_counts() {
 
     question.answer.send(good()).unwrap();
     assert_eq!(bench.ends.recv().await, Some(assessed(0)));
-    assert!(bench.inference.wants());
+    assert!(bench.wants());
     assert!(bench.offer(9));
 }
 
@@ -294,7 +316,7 @@ async fn while_asking_pauses_offers_are_refused_and_queued_items_wait() {
     first.answer.send(bad(Cause::ServerError)).unwrap();
     assert_eq!(bench.ends.recv().await, Some(End::Failed(0)));
     tokio::task::yield_now().await;
-    assert!(!bench.inference.wants());
+    assert!(!bench.wants());
     assert!(!bench.offer(2));
     assert_eq!(bench.metric("jevmetrics_inference_cooling_down"), Some(1.0));
     assert_eq!(
@@ -308,7 +330,7 @@ async fn while_asking_pauses_offers_are_refused_and_queued_items_wait() {
     let second = bench.question().await;
     assert_eq!(second.name, "m1");
     assert!(second.at >= SECOND);
-    assert!(bench.inference.wants());
+    assert!(bench.wants());
     assert_eq!(bench.metric("jevmetrics_inference_cooling_down"), Some(0.0));
     second.answer.send(good()).unwrap();
     assert_eq!(bench.ends.recv().await, Some(assessed(1)));
@@ -320,9 +342,9 @@ async fn offers_are_welcome_again_after_a_pause_also_when_nothing_is_queued() {
     let mut bench = bench();
     bench.round(0, bad(Cause::Timeout)).await;
     tokio::task::yield_now().await;
-    assert!(!bench.inference.wants());
+    assert!(!bench.wants());
     bench.nothing_is_asked_for(2 * SECOND).await;
-    assert!(bench.inference.wants());
+    assert!(bench.wants());
 }
 
 #[tokio::test(start_paused = true)]
@@ -353,7 +375,7 @@ async fn a_refusal_concerns_its_instrument_only() {
     for slot in 5..9 {
         assert_eq!(bench.round(slot, bad(Cause::Refused)).await, End::Refused(slot));
     }
-    assert!(bench.inference.wants());
+    assert!(bench.wants());
     assert_eq!(bench.health(), Health::Healthy);
 }
 
@@ -396,7 +418,7 @@ async fn without_the_key_nothing_is_asked_and_nothing_is_lost() {
     question.answer.send(good()).unwrap();
     assert_eq!(bench.ends.recv().await, Some(assessed(0)));
     assert_eq!(bench.health(), Health::Healthy);
-    assert!(bench.inference.wants());
+    assert!(bench.wants());
 }
 
 #[tokio::test(start_paused = true)]
@@ -416,7 +438,7 @@ async fn a_stop_fails_what_is_queued_and_what_is_under_way() {
     failed.sort_unstable();
     assert_eq!(failed, [0, 1, 2, 3]);
     assert!(under_way.answer.is_closed(), "the question was aborted");
-    assert!(!bench.inference.wants());
+    assert!(!bench.wants());
     assert!(!bench.offer(9));
     assert!(
         bench.ends.try_recv().is_err(),
@@ -466,6 +488,6 @@ async fn also_an_aborted_dispatcher_reports_every_item_once() {
     }
     failed.sort_unstable();
     assert_eq!(failed, [0, 1, 2]);
-    assert!(!bench.inference.wants());
+    assert!(!bench.wants());
     assert!(!bench.offer(9));
 }

@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime};
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 
-use super::cooldown::Trouble;
 use super::error_reply;
+use super::outage::Trouble;
 use super::reply::BadReply;
 
 /// Whom a failure concerns.
@@ -58,6 +58,14 @@ pub enum Cause {
     KeyMissing,
     /// 400, 413, 422.
     Refused,
+    /// Another replica's question failed, so nobody asks for a while.
+    GroupPause,
+    /// Answered after the lease was over: the answer was thrown away.
+    LeaseOver,
+    /// Answered, and the answer could not be shared: it was thrown away.
+    Unpublished,
+    /// Gave its place to an instrument that needs its answer more.
+    Displaced,
     /// Given up before there was an answer, as at a stop.
     Cancelled,
     /// A fault in this process.
@@ -84,6 +92,10 @@ impl Cause {
             Self::UnknownModel => "unknown_model",
             Self::KeyMissing => "key_missing",
             Self::Refused => "refused",
+            Self::GroupPause => "group_pause",
+            Self::LeaseOver => "lease_over",
+            Self::Unpublished => "unpublished",
+            Self::Displaced => "displaced",
             Self::Cancelled => "cancelled",
             Self::Internal => "internal",
         }
@@ -100,6 +112,10 @@ impl Cause {
             | Self::ServerError
             | Self::UnexpectedStatus
             | Self::BadAnswer
+            | Self::GroupPause
+            | Self::LeaseOver
+            | Self::Unpublished
+            | Self::Displaced
             | Self::Cancelled
             | Self::Internal => Scope::Passing,
             Self::Unauthorized
@@ -114,7 +130,7 @@ impl Cause {
     }
 
     /// As a trouble of the whole process.
-    pub(super) fn trouble(self) -> Trouble {
+    pub(crate) fn trouble(self) -> Trouble {
         Trouble {
             cause: self,
             configuration: self.scope() == Scope::Configuration,

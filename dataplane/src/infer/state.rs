@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::cooldown::Trouble;
 use super::failure::Cause;
+use super::outage::Trouble;
 
 /// Whether asking works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +69,8 @@ pub struct InferenceState {
 pub(super) struct Seen {
     pub(super) trouble: Option<(Trouble, Instant)>,
     pub(super) last_success: Option<Instant>,
+    /// The latest sign that asking works, if only others had their turn.
+    pub(super) last_sign: Option<Instant>,
     pub(super) model: Option<Arc<str>>,
 }
 
@@ -112,6 +114,7 @@ mod tests {
         let fresh = Seen::default();
         let good = Seen {
             last_success: Some(now),
+            last_sign: Some(now),
             model: Some("jev-1.13.0".into()),
             trouble: None,
         };

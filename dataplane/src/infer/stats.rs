@@ -1,6 +1,6 @@
 //! The counters of this room, as Prometheus sees them.
 //!
-//! Once nothing is queued, `enqueued` = `score_success` + the sum of `score_failure`. No label carries a name or a
+//! Once nothing is queued, `enqueued` = `score_success` + `score_shared` + the sum of `score_failure`. No label carries a name or a
 //! value from the metrics that were judged.
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -27,6 +27,16 @@ struct DirectionLabel {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ResultLabel {
+    result: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabel {
+    reason: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ModelLabel {
     model: String,
 }
@@ -39,11 +49,17 @@ pub(super) struct Stats {
     pub(super) requests: Counter,
     pub(super) success: Counter,
     pub(super) duration: Histogram,
+    /// Instruments that took the group's assessment instead of being asked about.
+    pub(super) shared: Counter,
     pub(super) queue_length: Gauge,
+    pub(super) waiting: Gauge,
+    asking: Gauge,
     pub(super) cooling_down: Gauge,
     failure: Family<CauseLabel, Counter>,
     tokens: Family<DirectionLabel, Counter>,
     answering_model: Family<ModelLabel, Gauge>,
+    look_ups: Family<ResultLabel, Counter>,
+    waits: Family<ReasonLabel, Counter>,
 }
 
 impl Stats {
@@ -55,11 +71,16 @@ impl Stats {
             requests: Counter::default(),
             success: Counter::default(),
             duration: Histogram::new(DURATION_BUCKETS),
+            shared: Counter::default(),
             queue_length: Gauge::default(),
+            waiting: Gauge::default(),
+            asking: Gauge::default(),
             cooling_down: Gauge::default(),
             failure: Family::default(),
             tokens: Family::default(),
             answering_model: Family::default(),
+            look_ups: Family::default(),
+            waits: Family::default(),
         };
         registry.register(
             "jevmetrics_queue_enqueued",
@@ -102,6 +123,31 @@ impl Stats {
             stats.queue_length.clone(),
         );
         registry.register(
+            "jevmetrics_score_shared",
+            "Instruments in the queue that took the group's assessment instead of being asked about",
+            stats.shared.clone(),
+        );
+        registry.register(
+            "jevmetrics_inference_waiting",
+            "Instruments in the inference queue that wait for their turn",
+            stats.waiting.clone(),
+        );
+        registry.register(
+            "jevmetrics_inference_asking",
+            "Questions to the model under way",
+            stats.asking.clone(),
+        );
+        registry.register(
+            "jevmetrics_coordination_lookups",
+            "Identities that were looked up among the group's assessments, by result",
+            stats.look_ups.clone(),
+        );
+        registry.register(
+            "jevmetrics_coordination_waits",
+            "Turns that were not given, by reason",
+            stats.waits.clone(),
+        );
+        registry.register(
             "jevmetrics_inference_cooling_down",
             "1 while asking pauses after a failure, else 0",
             stats.cooling_down.clone(),
@@ -122,6 +168,23 @@ impl Stats {
             .inc();
     }
 
+    /// Counts looked up identities: `hit`, `miss` or `failed`.
+    pub(super) fn count_look_ups(&self, result: &'static str, identities: u64) {
+        self.look_ups
+            .get_or_create(&ResultLabel { result })
+            .inc_by(identities);
+    }
+
+    /// Counts a turn that was not given.
+    pub(super) fn count_wait(&self, reason: &'static str) {
+        self.waits.get_or_create(&ReasonLabel { reason }).inc();
+    }
+
+    /// Counts a question under way for as long as what it returns lives.
+    pub(super) fn asking(&self) -> Counted {
+        Counted::new(self.asking.clone())
+    }
+
     pub(super) fn count_tokens(&self, usage: Usage) {
         for (direction, tokens) in [("input", usage.input_tokens), ("output", usage.output_tokens)] {
             self.tokens
@@ -138,5 +201,21 @@ impl Stats {
                 model: model.to_owned(),
             })
             .set(1);
+    }
+}
+
+/// Counts as long as it lives.
+pub(super) struct Counted(Gauge);
+
+impl Counted {
+    pub(super) fn new(gauge: Gauge) -> Self {
+        gauge.inc();
+        Self(gauge)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.dec();
     }
 }

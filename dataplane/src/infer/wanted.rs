@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use jevmetrics_api::member::InferenceState;
 
 /// So long may an answer be waited for, and so long does a want count.
-const WINDOW: Duration = Duration::from_mins(1);
+pub(super) const WINDOW: Duration = Duration::from_mins(1);
 
 /// A run of wants, in whole seconds since the epoch of [`Wanted`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::extract::{Query, Request, State};
 use axum::http::{StatusCode, header};
@@ -14,8 +14,9 @@ use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 
 use super::counters::mode_label;
-use super::coverage::{Coverage, INTERVAL_SECONDS};
+use super::coverage::INTERVAL_SECONDS;
 use super::flow::{Equation, Flow};
+use super::levels::Levels;
 use crate::clock::Clock;
 use crate::receive;
 use crate::retain::assessments::Row;
@@ -39,7 +40,7 @@ pub struct Admin {
     /// Bytes out.
     pub exported: crate::export::stats::Stats,
     /// Read at intervals by the process.
-    pub coverage: Arc<Mutex<Coverage>>,
+    pub levels: Arc<Levels>,
     /// The process's clock.
     pub clock: Clock,
     /// This process, new at each start.
@@ -268,11 +269,7 @@ impl Admin {
         }
         keep_largest(&mut largest);
         let (known, capacity) = self.engine.assessments().fill();
-        let coverage = self
-            .coverage
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .ratio();
+        let coverage = self.levels.coverage();
         Summary {
             member: self.member_id.clone(),
             mode: mode_label(self.engine.policy().map(|policy| policy.mode())),

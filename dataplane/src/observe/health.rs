@@ -134,6 +134,9 @@ async fn readyz(State(observed): State<Arc<Observed>>) -> impl IntoResponse {
         format!("inference: {}", inference_line(&observed.inference)),
     ];
     lines.push(format!("live: {}", live_line(&observed.live.borrow())));
+    if let Some(sharing) = observed.inference.sharing(Instant::now()) {
+        lines.push(format!("coordination: {}", sharing.line));
+    }
     lines.extend(observed.problems.iter().filter_map(|problem| problem()));
     (status, lines.join("\n") + "\n")
 }

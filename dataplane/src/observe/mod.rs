@@ -6,7 +6,9 @@ pub mod coverage;
 pub mod flow;
 pub mod health;
 mod labels;
+pub mod levels;
 pub mod log;
 pub mod pages;
+pub mod sufficiency;
 
 pub use counters::mode_label;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use jevmetrics_api::member::{InferenceReport, Member, PolicyReport, PolicyState, State};
+use jevmetrics_api::member::{CoordinationReport, InferenceReport, Member, PolicyReport, PolicyState, State};
 use tokio::sync::watch;
 
 use crate::args::Pod;
@@ -11,6 +11,8 @@ use crate::clock::Clock;
 use crate::infer::Inference;
 use crate::live::LiveState;
 use crate::observe::health::{Life, Readiness};
+use crate::observe::levels::Levels;
+use crate::room::Room;
 
 /// What does not change over the life of a process.
 #[derive(Debug, Clone)]
@@ -43,11 +45,16 @@ pub struct Heartbeat {
     pub live: watch::Receiver<LiveState>,
     /// How asking goes.
     pub inference: Arc<Inference>,
+    /// What is read every ten seconds.
+    pub levels: Arc<Levels>,
+    /// Where it asks for admissions.
+    pub(crate) room: Room,
 }
 
 impl Heartbeat {
     /// The document now.
     pub fn document(&self) -> Member {
+        let now = Instant::now();
         let Identity {
             id,
             hostname,
@@ -63,7 +70,7 @@ impl Heartbeat {
             started_at: self.started_at,
             last_seen: self.clock.unix_nanos(),
             is_this_pod: false,
-            leader_locks: Vec::new(),
+            leader_locks: self.inference.held_leases(),
             pod: pod.name,
             uid: pod.uid,
             node: pod.node,
@@ -75,8 +82,30 @@ impl Heartbeat {
             settings_digest,
             revision,
             policy: policy(&self.live.borrow()),
-            inference: inference(endpoint, &self.inference, Instant::now()),
+            inference: InferenceReport {
+                budget: self.levels.budget(now),
+                assessment_version: self.room.version.to_string(),
+                ..inference(endpoint, &self.inference, now)
+            },
+            coordination: self.coordination(now),
         }
+    }
+
+    fn coordination(&self, now: Instant) -> Option<CoordinationReport> {
+        let shared = self.room.shared.as_ref()?;
+        let state = self.inference.sharing(now)?;
+        let generation = shared.redis.block().map_or(0, |block| block.generation);
+        let highest = state.highest_generation.max(generation);
+        // Larger ones come from nobody that follows the documents.
+        let whole = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+        Some(CoordinationReport {
+            namespace: shared.namespace().to_owned(),
+            state: state.state,
+            reason: state.reason,
+            generation: whole(generation),
+            highest_generation: whole(highest),
+            eviction_policy: shared.redis.eviction_policy(),
+        })
     }
 }
 
@@ -98,5 +127,6 @@ fn inference(endpoint: String, inference: &Inference, now: Instant) -> Inference
         model: state.answering_model.map(|model| model.to_string()),
         state: inference.reported(now),
         reason: state.health.cause().map(|cause| cause.as_str().to_owned()),
+        ..InferenceReport::default()
     }
 }

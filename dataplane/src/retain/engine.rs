@@ -13,7 +13,7 @@ use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use jevmetrics_api::live::{LivePolicy, Mode};
 use jevmetrics_otlp::companion::{Companion, SET_SIZE, Stamp};
-use jevmetrics_otlp::identity::{ContextAttributes, Identities, IdentityMode};
+use jevmetrics_otlp::identity::{ContextAttributes, Identities, Identity, IdentityMode};
 use jevmetrics_otlp::summary::Summaries;
 use jevmetrics_otlp::{Checks, Keys, Malformed, MetricRecord, Plan, Spliced, Walk, splice};
 
@@ -21,15 +21,20 @@ use super::assessments::{Assessments, Found, Seconds, State};
 use super::decide::{Decision, Knowledge, Reason, decide};
 use super::policy::Policy;
 use super::tally::Tally;
-use crate::infer::Item;
+use crate::infer::rank::Rank;
+use crate::infer::{Enquiry, Item, Want};
 
-/// Where questions go. Both calls return at once.
+/// Where questions go. All calls return at once.
 pub trait Questions: Send + Sync {
-    /// Whether an item offered now would be taken: asked before a summary is made.
-    fn wants(&self) -> bool;
+    /// What of an instrument with this rank would be taken now: asked before a summary is made.
+    fn wants(&self, rank: Rank) -> Want;
     /// Takes the item, or gives it back.
     #[allow(clippy::result_large_err, reason = "the item moves either way")]
     fn offer(&self, item: Item) -> Result<(), Item>;
+    /// Has an instrument looked up; false if there is no room.
+    fn look_up(&self, _enquiry: Enquiry) -> bool {
+        false
+    }
     /// Counts instruments that were not offered because nothing was wanted.
     fn count_rejected(&self, _instruments: u64) {}
 }
@@ -120,7 +125,7 @@ struct Reading<'a> {
 #[derive(Clone, Copy)]
 struct Resolved {
     found: Option<Found>,
-    ask: bool,
+    ask: Option<Rank>,
     annotate: bool,
 }
 
@@ -215,7 +220,7 @@ impl Engine {
                     .add(Decision::Keep, Reason::AwaitingPolicy, metric.points());
                 scratch.resolved.push(Resolved {
                     found,
-                    ask: false,
+                    ask: None,
                     annotate: false,
                 });
                 continue;
@@ -240,9 +245,20 @@ impl Engine {
             }
             // A score counts here: what is protected keeps its assessment, but does not show it.
             let is_judged = matches!(reason, Reason::CachedScore | Reason::Uncertain);
+            let ends = found.filter(|_| is_judged).and_then(|found| {
+                let runs_out = assessments.runs_out(found.ticket, found.state, now.seconds);
+                runs_out.then(|| found.state.expires())
+            });
+            let points = metric.points();
+            let ask = match (decision, ends) {
+                _ if reason == Reason::AwaitingAssessment => Some(Rank::unknown(points)),
+                (_, None) => None,
+                (Decision::Drop, Some(expires)) => Some(Rank::drop_runs_out(points, expires)),
+                (Decision::Keep, Some(expires)) => Some(Rank::keep_runs_out(points, expires)),
+            };
             scratch.resolved.push(Resolved {
                 found,
-                ask: reason == Reason::AwaitingAssessment,
+                ask,
                 annotate: policy.mode == Mode::Annotate && is_judged,
             });
         }
@@ -281,13 +297,19 @@ impl Engine {
         for (index, (metric, resolved)) in walk.metrics().iter().zip(resolved).enumerate() {
             let Some(found) = resolved.found else { continue };
             assessments.count(found.ticket, metric.points(), now.seconds);
-            if !resolved.ask {
-                continue;
-            }
-            if !self.parts.questions.wants() {
-                rejected += u64::from(!assessments.is_asking(found.ticket));
-            } else if assessments.start_asking(found.ticket, now.seconds) && !self.ask(reading, index, found)
-            {
+            let Some(rank) = resolved.ask else { continue };
+            let is_taken = match self.parts.questions.wants(rank) {
+                Want::Nothing => {
+                    rejected += u64::from(!assessments.is_asking(found.ticket));
+                    continue;
+                }
+                Want::Identity if assessments.rests_from_look_ups(found.ticket, now.seconds) => continue,
+                Want::Summary if assessments.rests_from_questions(found.ticket, now.seconds) => continue,
+                _ if !assessments.start_asking(found.ticket, now.seconds) => continue,
+                Want::Identity => self.look_up(reading, index, found, rank),
+                Want::Summary => self.ask(reading, index, found, rank),
+            };
+            if !is_taken {
                 assessments.stop_asking(found.ticket);
             }
         }
@@ -298,16 +320,34 @@ impl Engine {
 
     /// True if the question is on its way.
     #[cold]
-    fn ask(&self, reading: &mut Reading<'_>, index: usize, found: Found) -> bool {
-        // An answer about one instrument must not be stored for another whose alias collides.
-        if found.check != reading.checks.of(index) {
+    fn ask(&self, reading: &mut Reading<'_>, index: usize, found: Found, rank: Rank) -> bool {
+        let Some(identity) = reading.identity_of(index, found) else {
             return false;
-        }
+        };
         let Ok(Some(summary)) = reading.summaries.summarize(index) else {
             return false;
         };
+        let item = Item {
+            ticket: found.ticket,
+            identity,
+            rank,
+            summary,
+        };
+        self.parts.questions.offer(item).is_ok()
+    }
+
+    /// True if the look-up is on its way.
+    #[cold]
+    fn look_up(&self, reading: &mut Reading<'_>, index: usize, found: Found, rank: Rank) -> bool {
+        let Some(identity) = reading.identity_of(index, found) else {
+            return false;
+        };
         let ticket = found.ticket;
-        self.parts.questions.offer(Item { ticket, summary }).is_ok()
+        self.parts.questions.look_up(Enquiry {
+            ticket,
+            identity,
+            rank,
+        })
     }
 
     fn write(&self, request: &Bytes, scratch: &mut Scratch, now: Moment, processed: &mut Processed) {
@@ -356,6 +396,17 @@ impl Engine {
             Spliced::Nothing => None,
             Spliced::Rewritten(bytes) => Some(bytes.into()),
         };
+    }
+}
+
+impl Reading<'_> {
+    /// The identity of what was found; `None` if it cannot be asked about.
+    fn identity_of(&mut self, index: usize, found: Found) -> Option<Identity> {
+        // An answer about one instrument must not be stored for another whose alias collides.
+        if found.check != self.checks.of(index) {
+            return None;
+        }
+        self.identities.of(index).ok()?.ok()
     }
 }
 

@@ -6,7 +6,7 @@ use jevmetrics_otlp::identity::{IdentityMode, identify};
 use jevmetrics_otlp::{Checks, Walk};
 
 use crate::requests::gauges;
-use crate::setup::{Setup, answers};
+use crate::setup::{LIFETIME, Setup, answers};
 
 /// Enters the alias of `request`'s only metric as if it were that of another instrument, which came first.
 fn collide(setup: &Setup, request: &[u8]) -> Found {
@@ -33,7 +33,7 @@ fn a_drop_is_refused_if_the_second_hash_disagrees() {
         setup
             .engine
             .assessments()
-            .store(found.ticket, answers(0), "jev-1", 0);
+            .store(found.ticket, answers(0), "jev-1", LIFETIME);
         let processed = setup.at(1, &request);
         assert_eq!(processed.output.as_ref(), Some(&request), "{mode}");
         assert_eq!(processed.alias_collisions, 1);

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use crate::requests::{attributes, encode, gauge, gauges, of_resource};
 use crate::setup::{LIFETIME, Setup, by_name};
+use jevmetrics_dataplane::infer::rank::Rank;
 use opentelemetry_proto::tonic::metrics::v1::NumberDataPoint;
 use opentelemetry_proto::tonic::metrics::v1::metric::Data;
 
@@ -126,4 +127,76 @@ fn another_order_of_attributes_is_the_same_instrument() {
     );
     assert_eq!(setup.at(1, &there).output, None);
     assert!(setup.pending().is_empty());
+}
+
+#[test]
+fn answers_in_use_are_asked_for_anew_before_they_end_drops_first() {
+    let setup = Setup::in_mode("Reduce");
+    let request = gauges(&[("k90", 1), ("k1", 1), ("refused", 1)]);
+    setup.teach(&request, by_name);
+    let ranks = |second| {
+        assert_eq!(
+            setup.at(second, &request).dropped_metrics,
+            1,
+            "in force meanwhile"
+        );
+        let items = setup.asked.items.lock().unwrap();
+        let ranks = items.iter().map(|item| (item.summary.name.clone(), item.rank));
+        ranks.collect::<Vec<_>>()
+    };
+    assert_eq!(ranks(LIFETIME - LIFETIME / 5 - 1), []);
+    assert_eq!(
+        ranks(LIFETIME - LIFETIME / 10),
+        [
+            ("k90".to_owned(), Rank::keep_runs_out(1, LIFETIME)),
+            ("k1".to_owned(), Rank::drop_runs_out(1, LIFETIME)),
+        ],
+        "a refusal is left alone until it ends"
+    );
+}
+
+#[test]
+fn without_room_for_summaries_identities_are_looked_up_and_then_rest() {
+    let setup = Setup::in_mode("Reduce");
+    let request = gauges(&[("k1", 1), ("d1", 4)]);
+    setup.asked.only_looks_up.store(true, Ordering::Relaxed);
+    setup.at(0, &request);
+    setup.at(1, &request);
+    let enquiries: Vec<_> = setup.asked.enquiries.lock().unwrap().drain(..).collect();
+    assert_eq!(enquiries.len(), 2, "once each");
+    assert_eq!(enquiries[1].rank, Rank::unknown(4));
+    for enquiry in &enquiries {
+        setup.engine.assessments().rest_from_look_ups(enquiry.ticket, 1);
+        setup.engine.assessments().stop_asking(enquiry.ticket);
+    }
+    setup.at(2, &request);
+    assert!(setup.asked.enquiries.lock().unwrap().is_empty());
+    setup.asked.only_looks_up.store(false, Ordering::Relaxed);
+    setup.at(2, &request);
+    assert_eq!(
+        setup.pending(),
+        ["k1", "d1"],
+        "with their summaries they need not rest"
+    );
+    let items = setup.asked.items.lock().unwrap();
+    assert!(
+        items
+            .iter()
+            .zip(&enquiries)
+            .all(|(item, enquiry)| item.identity == enquiry.identity)
+    );
+}
+
+#[test]
+fn one_that_was_asked_in_vain_lets_the_others_pass() {
+    let setup = Setup::in_mode("Reduce");
+    let request = gauges(&[("k1", 1)]);
+    setup.at(0, &request);
+    let item = setup.asked.items.lock().unwrap().pop().unwrap();
+    setup.engine.assessments().rest_from_questions(item.ticket, 0);
+    setup.engine.assessments().stop_asking(item.ticket);
+    setup.at(29, &request);
+    assert!(setup.pending().is_empty());
+    setup.at(30, &request);
+    assert_eq!(setup.pending(), ["k1"]);
 }

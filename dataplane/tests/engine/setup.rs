@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use jevmetrics_api::live::LivePolicy;
-use jevmetrics_dataplane::infer::Item;
+use jevmetrics_dataplane::infer::rank::Rank;
+use jevmetrics_dataplane::infer::{Enquiry, Item, Want};
 use jevmetrics_dataplane::retain::answers::{Action, Answers, Percent};
 use jevmetrics_dataplane::retain::assessments::Assessments;
 use jevmetrics_dataplane::retain::engine::{Engine, EngineParts, Moment, Processed, Questions};
@@ -20,14 +21,22 @@ pub(crate) const NANOS: u64 = 1_700_000_000_000_000_000;
 #[derive(Default)]
 pub(crate) struct Asked {
     pub(crate) items: Mutex<Vec<Item>>,
+    pub(crate) enquiries: Mutex<Vec<Enquiry>>,
     pub(crate) is_closed: AtomicBool,
+    pub(crate) only_looks_up: AtomicBool,
     pub(crate) refuses_offers: AtomicBool,
     pub(crate) rejected: AtomicU64,
 }
 
 impl Questions for Asked {
-    fn wants(&self) -> bool {
-        !self.is_closed.load(Ordering::Relaxed)
+    fn wants(&self, _rank: Rank) -> Want {
+        if self.is_closed.load(Ordering::Relaxed) {
+            Want::Nothing
+        } else if self.only_looks_up.load(Ordering::Relaxed) {
+            Want::Identity
+        } else {
+            Want::Summary
+        }
     }
 
     fn offer(&self, item: Item) -> Result<(), Item> {
@@ -36,6 +45,11 @@ impl Questions for Asked {
         }
         self.items.lock().unwrap().push(item);
         Ok(())
+    }
+
+    fn look_up(&self, enquiry: Enquiry) -> bool {
+        self.enquiries.lock().unwrap().push(enquiry);
+        true
     }
 
     fn count_rejected(&self, instruments: u64) {
@@ -113,8 +127,8 @@ impl Setup {
                 Some(keep) => self
                     .engine
                     .assessments()
-                    .store(item.ticket, answers(keep), "jev-1", 0),
-                None => self.engine.assessments().store_refusal(item.ticket, 0),
+                    .store(item.ticket, answers(keep), "jev-1", LIFETIME),
+                None => self.engine.assessments().store_refusal(item.ticket, LIFETIME),
             }
         }
     }

@@ -1,9 +1,10 @@
 //! From what was seen to the status of a policy. Pure: equal input, equal status.
 //!
-//! Deployment and Pods are what counts. What the pods say of themselves matters for `InferenceHealthy` alone, so
-//! that a silent pod never holds up a rollout.
+//! Deployment and Pods are what counts. What the pods say of themselves matters for `InferenceHealthy` and
+//! `CoordinationHealthy` alone, so that a silent pod never holds up a rollout.
 
 mod configuration;
+mod coordination;
 mod inference;
 mod pods;
 mod ready;
@@ -14,13 +15,17 @@ mod workload;
 
 use std::sync::Arc;
 
-use jevmetrics_api::policy::{InferenceStatus, JevMetricsPolicy, JevMetricsPolicyStatus, ValidPolicy};
+use jevmetrics_api::policy::{
+    InferenceStatus, JevMetricsPolicy, JevMetricsPolicyStatus, RevisionStatus, ValidPolicy,
+};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
 use kube::core::DynamicObject;
 
-use crate::conditions::{self, CONFIGURATION_VALID, INFERENCE_HEALTHY, READY, ROLLED_OUT, Verdict};
+use crate::conditions::{
+    self, CONFIGURATION_VALID, COORDINATION_HEALTHY, INFERENCE_HEALTHY, READY, ROLLED_OUT, Verdict,
+};
 use crate::health::Health;
 use crate::reconcile::Outcome;
 use crate::render::{pod_selector, settings_name};
@@ -41,8 +46,8 @@ pub struct Seen<'s> {
     pub deployment: Option<&'s DynamicObject>,
     /// The pods, oldest first.
     pub pods: &'s [Arc<Pod>],
-    /// What the pods say; none if this process does not know yet.
-    pub health: Option<&'s Health>,
+    /// What the pods say, as far as this process knows.
+    pub health: &'s Health,
 }
 
 /// A condition that turned, worth an event.
@@ -65,13 +70,21 @@ pub fn status(
     let settings = seen.valid.map(settings_name);
     let pods: Vec<PodView> = seen.pods.iter().map(|pod| PodView::of(pod)).collect();
     let rollout = rollout::Rollout::of(&workload, &pods, settings.as_deref());
-    let verdicts = [
+    let mut verdicts = vec![
         (READY, ready::verdict(&workload, &pods)),
         (ROLLED_OUT, rollout.verdict(seen.outcome)),
         (CONFIGURATION_VALID, configuration::verdict(seen.outcome)),
-        (INFERENCE_HEALTHY, inference::verdict(seen.health, before)),
+        (
+            INFERENCE_HEALTHY,
+            inference::verdict(seen.health, seen.valid.map(ValidPolicy::question_budget), before),
+        ),
     ];
     let mut conditions = before.map(|before| before.conditions.clone()).unwrap_or_default();
+    if seen.policy.spec.coordination.is_some() {
+        verdicts.push((COORDINATION_HEALTHY, coordination::verdict(seen.health, before)));
+    } else {
+        conditions = conditions::without(conditions, COORDINATION_HEALTHY);
+    }
     let mut turns = Vec::new();
     for (type_, verdict) in verdicts {
         let (after, turned) = conditions::with(&conditions, type_, &verdict, generation, now);
@@ -91,11 +104,26 @@ pub fn status(
             workload.ready.min(workload.wanted),
             workload.wanted
         )),
-        revision: Some(rollout.revision(target, &pods)),
+        revision: Some(RevisionStatus {
+            assessment_version: assessment_version(seen, before),
+            ..rollout.revision(target, &pods)
+        }),
         inference: seen.valid.map(|valid| InferenceStatus {
             endpoint: valid.inference_endpoint().to_owned(),
             model: inference::model(seen.health, before),
         }),
+        coordination: coordination::status(seen.valid, seen.outcome, before),
     };
     (status, turns)
+}
+
+/// What pods with the target's settings say; until they were asked, what was said of the same target.
+fn assessment_version(seen: &Seen<'_>, before: Option<&JevMetricsPolicyStatus>) -> Option<String> {
+    let valid = seen.valid?;
+    if let Some(versions) = &seen.health.versions {
+        return versions.get(valid.settings_digest()).cloned();
+    }
+    let revision = before?.revision.as_ref()?;
+    let is_same = revision.target == valid.revision();
+    revision.assessment_version.clone().filter(|_| is_same)
 }

@@ -88,6 +88,7 @@ impl<'s> Rollout<'s> {
             target,
             updated: self.updated,
             ready: self.ready,
+            ..RevisionStatus::default()
         }
     }
 }

@@ -9,6 +9,7 @@ use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
 use super::{Seen, status};
+use crate::health::Health;
 use crate::reconcile::Outcome;
 use crate::render::settings_name;
 
@@ -64,7 +65,7 @@ fn assess(revision: &str, deployment: Option<&DynamicObject>, pods: &[Arc<Pod>])
         outcome: &Outcome::default(),
         deployment,
         pods,
-        health: None,
+        health: &Health::default(),
     };
     status(&seen, None, &Time(jiff::Timestamp::UNIX_EPOCH)).0
 }
@@ -153,4 +154,123 @@ fn the_same_view_gives_the_same_status() {
     let text = |status: &JevMetricsPolicyStatus| serde_json::to_value(status).unwrap();
     let once: Value = text(&assess("1", Some(&deployment), &pods));
     assert_eq!(text(&assess("1", Some(&deployment), &pods)), once);
+}
+
+/// A policy that shares.
+fn sharing(coordination: Value) -> JevMetricsPolicy {
+    let (mut policy, _) = policy("1");
+    policy.spec.coordination = serde_json::from_value(coordination).unwrap();
+    policy
+}
+
+/// The status of `policy` after `before`, if this reconcile came to `outcome`.
+fn shared(
+    policy: &JevMetricsPolicy,
+    outcome: &Outcome,
+    health: &Health,
+    before: Option<&JevMetricsPolicyStatus>,
+) -> JevMetricsPolicyStatus {
+    let valid = ValidPolicy::try_from(policy).ok();
+    let seen = Seen {
+        policy,
+        valid: valid.as_ref(),
+        outcome,
+        deployment: None,
+        pods: &[],
+        health,
+    };
+    status(&seen, before, &Time(jiff::Timestamp::UNIX_EPOCH)).0
+}
+
+fn counted(generation: u32) -> Outcome {
+    Outcome {
+        generation: Some(generation),
+        ..Outcome::default()
+    }
+}
+
+#[test]
+fn sharing_is_spoken_of_only_where_pods_are_to_share() {
+    let health = Health::default();
+    let with = shared(&sharing(json!({"host": "redis"})), &counted(3), &health, None);
+    assert_eq!(told(&with, "CoordinationHealthy"), "Unknown NoPodAnswers");
+    let coordination = with.coordination.clone().unwrap();
+    assert!(coordination.namespace.starts_with("ns/jm/"), "{coordination:?}");
+    assert_eq!(coordination.generation, Some(3));
+
+    let without = shared(&policy("1").0, &Outcome::default(), &health, Some(&with));
+    assert_eq!(without.coordination, None);
+    let types: Vec<_> = without
+        .conditions
+        .iter()
+        .map(|condition| condition.type_.as_str())
+        .collect();
+    assert_eq!(
+        types,
+        ["Ready", "RolledOut", "ConfigurationValid", "InferenceHealthy"]
+    );
+
+    let named = sharing(json!({"host": "redis", "namespace": "team"}));
+    let named = shared(&named, &counted(0), &health, Some(&with))
+        .coordination
+        .unwrap();
+    assert_eq!((named.namespace.as_str(), named.generation), ("team", None));
+}
+
+#[test]
+fn a_generation_is_remembered_as_it_was_put_into_the_live_object_and_no_further() {
+    let health = Health::default();
+    let good = sharing(json!({"host": "redis"}));
+    let before = shared(&good, &counted(3), &health, None);
+    let generation = |status: JevMetricsPolicyStatus| status.coordination.unwrap().generation;
+    let failed = shared(&good, &Outcome::default(), &health, Some(&before));
+    assert_eq!(
+        generation(failed),
+        Some(3),
+        "the live object could not be written"
+    );
+    let next = shared(&good, &counted(4), &health, Some(&before));
+    assert_eq!(generation(next), Some(4));
+    let bad = sharing(json!({"host": "redis", "leaseTTLSeconds": 1}));
+    assert!(ValidPolicy::try_from(&bad).is_err());
+    let invalid = shared(&bad, &Outcome::default(), &health, Some(&before));
+    assert_eq!(invalid.coordination, before.coordination, "what ran goes on");
+}
+
+#[test]
+fn the_version_of_assessments_is_that_of_pods_of_the_target() {
+    let (target, valid) = policy("2");
+    let version = |health: &Health, before: Option<&JevMetricsPolicyStatus>| {
+        let status = shared(&target, &Outcome::default(), health, before);
+        status.revision.unwrap().assessment_version
+    };
+    let heard = |of: &[(&str, &str)]| Health {
+        versions: Some(
+            of.iter()
+                .map(|(digest, version)| ((*digest).to_owned(), (*version).to_owned()))
+                .collect(),
+        ),
+        ..Health::default()
+    };
+    let digest = valid.settings_digest();
+    assert_eq!(
+        version(&heard(&[("old", "v1"), (digest, "v2")]), None).as_deref(),
+        Some("v2")
+    );
+    assert_eq!(version(&heard(&[("old", "v1")]), None), None);
+
+    let before = shared(&target, &Outcome::default(), &heard(&[(digest, "v2")]), None);
+    let nobody = Health::default();
+    assert_eq!(
+        version(&nobody, Some(&before)).as_deref(),
+        Some("v2"),
+        "a new leader has not asked yet"
+    );
+    assert_eq!(version(&heard(&[]), Some(&before)), None);
+    let other = shared(&policy("3").0, &Outcome::default(), &nobody, Some(&before));
+    assert_eq!(
+        other.revision.unwrap().assessment_version,
+        None,
+        "it was said of another target"
+    );
 }

@@ -7,8 +7,9 @@ use jevmetrics_api::policy::ValidPolicy;
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use kube::core::{DynamicObject, Status};
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::fetch::Live;
 use super::replicas;
 use crate::context::Context;
 use crate::events::Repair;
@@ -36,6 +37,9 @@ pub enum ApplyError {
     /// The API server does not take the object as it is.
     #[error("{kind} {name} is refused: {status}", kind = .0.name(), name = .1, status = .2.message)]
     Refused(Kind, String, Box<Status>),
+    /// It is made of what the object was, and the object has changed since.
+    #[error("{kind} {name} has changed while it was looked at", kind = .0.name(), name = .1)]
+    Overtaken(Kind, String),
     /// Nothing new is taken into a namespace that is being deleted.
     #[error("{kind} {name}: the namespace is being deleted", kind = .0.name(), name = .1)]
     NamespaceGoing(Kind, String),
@@ -47,10 +51,13 @@ pub enum ApplyError {
     Request(Kind, String, #[source] Box<kube::Error>),
 }
 
-/// Applies `manifest` unless it is known to be as wanted. Says what was repaired, if it was applied before.
+/// Applies `manifest` unless it is known to be as wanted. Says what was repaired, if it was applied before. `basis` is
+/// what the object was when `manifest` was made of it: if it is something else by now, nothing is written, by nobody who
+/// looked at it at the same time.
 pub(super) async fn apply(
     policy: &ValidPolicy,
     manifest: &Manifest,
+    basis: Option<&Live>,
     context: &Context,
     memory: &mut Memory,
 ) -> Result<Option<Repair>, ApplyError> {
@@ -70,8 +77,12 @@ pub(super) async fn apply(
             replicas::hand_over(&api, before).await.map_err(failed)?;
         }
     }
+    let now = before.as_ref().and_then(ResourceExt::resource_version);
+    if basis.is_some_and(|basis| basis.version != now) {
+        return Err(ApplyError::Overtaken(*kind, name.clone()));
+    }
     let params = PatchParams::apply(FIELD_MANAGER).force();
-    let patch = precondition(&manifest.value, before.as_ref());
+    let patch = precondition(&manifest.value, before.as_ref(), basis.is_some());
     let after = api
         .patch(name, &params, &Patch::Apply(&patch))
         .await
@@ -103,13 +114,20 @@ fn may_write(policy: &ValidPolicy, manifest: &Manifest, before: &DynamicObject) 
     Err(ApplyError::NameTaken(kind, name))
 }
 
-/// Whoever has put another object in the place since then makes the write fail.
-fn precondition(manifest: &Value, before: Option<&DynamicObject>) -> Value {
+/// Whoever has put another object in the place since then makes the write fail; if it must be `as_it_was`, whoever has
+/// changed it.
+fn precondition(manifest: &Value, before: Option<&DynamicObject>, as_it_was: bool) -> Value {
     let mut patch = manifest.clone();
-    match before.and_then(ResourceExt::uid) {
-        Some(uid) => patch["metadata"]["uid"] = Value::String(uid),
+    let metadata = &mut patch["metadata"];
+    match before {
+        Some(before) => {
+            metadata["uid"] = json!(before.uid());
+            if as_it_was {
+                metadata["resourceVersion"] = json!(before.resource_version());
+            }
+        }
         // No object has this version: only creating can succeed. ("0" would be any version.)
-        None => patch["metadata"]["resourceVersion"] = Value::String("1".to_owned()),
+        None => metadata["resourceVersion"] = json!("1"),
     }
     patch
 }

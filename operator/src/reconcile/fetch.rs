@@ -1,16 +1,21 @@
-//! What a policy refers to: Secrets, and only whether they are there.
+//! What a policy refers to: Secrets, and only whether they are there; and its live object, which remembers the
+//! generation of its budget.
 //!
-//! A Secret is fetched by its name; its values are skipped while they are read, so that none is ever held.
+//! A Secret is fetched by its name; its values are skipped while they are read, so that none is ever held. The live object
+//! is fetched too: a watch may show what was there before the last write.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use jevmetrics_api::live::{Budget, LivePolicy};
 use jevmetrics_api::policy::{SecretUse, ValidPolicy};
-use k8s_openapi::api::core::v1::Secret;
-use kube::Client;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{Api, GetParams, Request};
+use kube::{Client, ResourceExt as _};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+
+use crate::render::LIVE_KEY;
 
 /// A Secret could not be looked for.
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +23,42 @@ use serde::de::IgnoredAny;
 pub struct FetchError {
     name: String,
     source: Box<kube::Error>,
+}
+
+/// A live object could not be looked at.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to look at ConfigMap {name}: {source}")]
+pub struct LiveError {
+    name: String,
+    source: Box<kube::Error>,
+}
+
+/// The live object as it is on the server.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Live {
+    /// Its version; none if it is not there.
+    pub(super) version: Option<String>,
+    /// The budget in it; none if pods cannot read it.
+    pub(super) budget: Option<Budget>,
+}
+
+/// Looks at the live object of `policy`.
+pub(super) async fn live(policy: &ValidPolicy, client: &Client) -> Result<Live, LiveError> {
+    let name = policy.live_name();
+    let api: Api<ConfigMap> = Api::namespaced(client.clone(), policy.namespace());
+    let found = api.get_opt(&name).await.map_err(|source| LiveError {
+        name,
+        source: Box::new(source),
+    })?;
+    let Some(object) = found else {
+        return Ok(Live::default());
+    };
+    let text = object.data.as_ref().and_then(|data| data.get(LIVE_KEY));
+    let read = text.and_then(|text| LivePolicy::from_policy_yaml(text).ok());
+    Ok(Live {
+        version: object.resource_version(),
+        budget: read.map(|policy| *policy.budget()),
+    })
 }
 
 /// A Secret, or a key of it, that a policy names and that is not there.

@@ -21,11 +21,14 @@ use kube::runtime::controller::Action;
 use kube::{Resource as _, ResourceExt as _};
 
 pub use self::apply::ApplyError;
-pub use self::fetch::{FetchError, MissingSecret};
+use self::fetch::Live;
+pub use self::fetch::{FetchError, LiveError, MissingSecret};
 use crate::backoff::with_jitter;
 use crate::context::Context;
 use crate::events::Happening;
-use crate::memory::Memory;
+use crate::generation::{Remembered, generation};
+use crate::kinds::Kind;
+use crate::memory::{Memory, version};
 use crate::observed::Guarded;
 use crate::render::render;
 
@@ -40,6 +43,9 @@ pub enum ReconcileError {
     /// Looking for Secrets failed.
     #[error(transparent)]
     Fetch(#[from] FetchError),
+    /// The live object could not be looked at: which generation its budget has is not known.
+    #[error(transparent)]
+    Live(#[from] LiveError),
     /// An object could not be applied.
     #[error(transparent)]
     Apply(#[from] ApplyError),
@@ -60,6 +66,8 @@ pub struct Outcome {
     pub missing: Vec<MissingSecret>,
     /// Whether Secrets are there could not be found out.
     pub unchecked: Option<FetchError>,
+    /// The generation of the budget in the live object, if that is as it must be; 0 if none is counted.
+    pub generation: Option<u32>,
     /// What failed.
     pub failure: Option<ReconcileError>,
 }
@@ -125,7 +133,7 @@ async fn bring_about(
         // Not knowing whether a Secret is there is no reason to hold up the rest.
         Err(error) => outcome.unchecked = Some(error),
     }
-    if let Err(error) = apply_and_prune(policy, &valid, context, memory).await {
+    if let Err(error) = apply_and_prune(policy, &valid, context, memory, &mut outcome).await {
         outcome.failure = Some(error);
     }
     (Some(valid), outcome)
@@ -136,12 +144,20 @@ async fn apply_and_prune(
     valid: &ValidPolicy,
     context: &Context,
     memory: &mut Memory,
+    outcome: &mut Outcome,
 ) -> Result<(), ReconcileError> {
-    let manifests = render(valid, &context.defaults)
+    let budget = budget(policy, valid, context, memory).await?;
+    let generation = budget.as_ref().map_or(0, |(generation, _)| *generation);
+    let manifests = render(valid, &context.defaults, generation)
         .manifests()
         .map_err(ApplyError::Render)?;
     for manifest in &manifests {
-        let repaired = apply::apply(valid, manifest, context, memory).await?;
+        let is_live = manifest.kind == Kind::ConfigMap && manifest.name == valid.live_name();
+        let basis = budget.as_ref().filter(|_| is_live).map(|(_, live)| live);
+        let repaired = apply::apply(valid, manifest, basis, context, memory).await?;
+        if is_live {
+            outcome.generation = Some(generation);
+        }
         if let Some(repair) = repaired {
             context
                 .events
@@ -152,4 +168,28 @@ async fn apply_and_prune(
     prune::prune(valid, &manifests, context, memory)
         .await
         .map_err(ReconcileError::Prune)
+}
+
+/// The generation of the shared budget, and the live object that it follows from; none where none is counted.
+async fn budget(
+    policy: &JevMetricsPolicy,
+    valid: &ValidPolicy,
+    context: &Context,
+    memory: &Memory,
+) -> Result<Option<(u32, Live)>, LiveError> {
+    let Some(sharing) = valid.sharing().filter(|sharing| sharing.counts()) else {
+        return Ok(None);
+    };
+    let live = fetch::live(valid, &context.client).await?;
+    let status = memory.status(version(policy), policy.status.as_ref());
+    let counted = status.and_then(|status| status.coordination.as_ref()?.generation);
+    let told = context.health.of(valid.uid()).generations.unwrap_or_default();
+    let remembered = Remembered {
+        live: live.budget,
+        status: counted
+            .and_then(|generation| generation.try_into().ok())
+            .unwrap_or(0),
+        pods: told.get(sharing.namespace()).copied().unwrap_or(0),
+    };
+    Ok(Some((generation(sharing, &remembered), live)))
 }

@@ -36,7 +36,7 @@ pub(super) async fn write(
         // Right after an apply the watch still shows what was before.
         deployment: memory.newest_deployment(watched.as_deref()),
         pods: &context.observed.pods(&namespace, &name),
-        health: health.as_ref(),
+        health: &health,
     };
     let before = memory.status(version(policy), policy.status.as_ref()).cloned();
     let (after, turns) = assess::status(&seen, before.as_ref(), &Time(Timestamp::now()));

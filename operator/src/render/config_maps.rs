@@ -11,6 +11,8 @@ pub fn settings_name(policy: &ValidPolicy) -> String {
 }
 
 pub(super) const SETTINGS_FILE: &str = "settings.yaml";
+/// Key of the live object.
+pub const LIVE_KEY: &str = "policy";
 
 pub(super) fn settings(policy: &ValidPolicy) -> ConfigMap {
     ConfigMap {
@@ -21,10 +23,10 @@ pub(super) fn settings(policy: &ValidPolicy) -> ConfigMap {
     }
 }
 
-pub(super) fn live(policy: &ValidPolicy) -> ConfigMap {
+pub(super) fn live(policy: &ValidPolicy, generation: u32) -> ConfigMap {
     ConfigMap {
         metadata: metadata(policy, policy.live_name()),
-        data: Some([("policy".to_owned(), policy.live().to_owned())].into()),
+        data: Some([(LIVE_KEY.to_owned(), policy.live(generation))].into()),
         ..ConfigMap::default()
     }
 }

@@ -25,7 +25,7 @@ use serde_json::Value;
 
 use crate::kinds::Kind;
 
-pub use self::config_maps::settings_name;
+pub use self::config_maps::{LIVE_KEY, settings_name};
 pub use self::metadata::{MANAGED_BY, MANAGED_BY_OPERATOR, POLICY, REVISION, pod_selector, workload_name};
 pub use self::service::service_name;
 pub use self::volumes::SETTINGS_VOLUME;
@@ -61,14 +61,14 @@ pub struct Manifest {
     pub value: Value,
 }
 
-/// Renders every object of `policy`.
-pub fn render(policy: &ValidPolicy, defaults: &Defaults) -> Objects {
+/// Renders every object of `policy`. `generation` is that of its shared budget; 0 if it has none.
+pub fn render(policy: &ValidPolicy, defaults: &Defaults, generation: u32) -> Objects {
     Objects {
         service_account: rbac::service_account(policy),
         role: rbac::role(policy),
         role_binding: rbac::role_binding(policy),
         settings: config_maps::settings(policy),
-        live: config_maps::live(policy),
+        live: config_maps::live(policy, generation),
         service: service::service(policy),
         disruption_budget: disruption_budget::disruption_budget(policy),
         deployment: deployment::deployment(policy, defaults),

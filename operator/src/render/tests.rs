@@ -4,13 +4,19 @@ use jevmetrics_api::policy::{JevMetricsPolicy, ValidPolicy};
 
 use super::*;
 
-/// The example of the docs, as it is in a cluster.
-fn example() -> ValidPolicy {
-    let text = include_str!("../../../docs/examples/policy.yaml");
+const EXAMPLE: &str = include_str!("../../../docs/examples/policy.yaml");
+const WITH_COORDINATION: &str = include_str!("../../../docs/examples/coordination.yaml");
+
+/// An example of the docs, as it is in a cluster.
+fn in_cluster(text: &str) -> ValidPolicy {
     let mut policy: JevMetricsPolicy = serde_yaml::from_str(text).unwrap();
     policy.metadata.namespace = Some("metrics".to_owned());
     policy.metadata.uid = Some("6ff6b1a6-0000-4000-8000-000000000001".to_owned());
     ValidPolicy::try_from(&policy).unwrap()
+}
+
+fn example() -> ValidPolicy {
+    in_cluster(EXAMPLE)
 }
 
 fn defaults() -> Defaults {
@@ -20,7 +26,7 @@ fn defaults() -> Defaults {
 }
 
 fn rendered(policy: &ValidPolicy) -> String {
-    let manifests = render(policy, &defaults()).manifests().unwrap();
+    let manifests = render(policy, &defaults(), 7).manifests().unwrap();
     let documents = manifests
         .iter()
         .map(|manifest| serde_yaml::to_string(&manifest.value).unwrap());
@@ -31,13 +37,20 @@ fn rendered(policy: &ValidPolicy) -> String {
 /// user: on purpose, and said in the release notes. `make generate` writes it.
 #[test]
 fn what_is_rendered_is_what_was_rendered_by_every_release_before() {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/render/golden.yaml");
-    let now = rendered(&example());
-    if std::env::var_os("JEVMETRICS_GENERATE").is_some() {
-        std::fs::write(&path, &now).unwrap();
+    for (golden, text) in [
+        ("golden.yaml", EXAMPLE),
+        ("golden_coordination.yaml", WITH_COORDINATION),
+    ] {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("src/render")
+            .join(golden);
+        let now = rendered(&in_cluster(text));
+        if std::env::var_os("JEVMETRICS_GENERATE").is_some() {
+            std::fs::write(&path, &now).unwrap();
+        }
+        let written = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(now == written, "objects of {golden} have changed:\n{now}");
     }
-    let golden = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(now == golden, "rendered objects have changed:\n{now}");
 }
 
 #[test]
@@ -51,7 +64,7 @@ fn nothing_says_which_operator_has_rendered_it() {
 
 #[test]
 fn pods_keep_to_the_restricted_security_standard() {
-    let manifests = render(&example(), &defaults()).manifests().unwrap();
+    let manifests = render(&example(), &defaults(), 0).manifests().unwrap();
     let pod = &manifests.last().unwrap().value["spec"]["template"]["spec"];
     assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
     assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
@@ -68,10 +81,36 @@ fn an_unset_number_of_replicas_is_not_rendered() {
     let text = "{apiVersion: jevmetrics.io/v1alpha1, kind: JevMetricsPolicy, metadata: {name: jm, namespace: ns}, \
                 spec: {export: {endpoint: 'http://a:4317'}}}";
     let policy: JevMetricsPolicy = serde_yaml::from_str(text).unwrap();
-    let manifests = render(&ValidPolicy::try_from(&policy).unwrap(), &defaults())
+    let manifests = render(&ValidPolicy::try_from(&policy).unwrap(), &defaults(), 0)
         .manifests()
         .unwrap();
     assert!(manifests.last().unwrap().value["spec"].get("replicas").is_none());
+}
+
+#[test]
+fn a_budget_and_its_generation_roll_nothing_and_a_place_of_redis_does() {
+    let objects = |from: &str, to: &str, generation: u32| {
+        assert!(WITH_COORDINATION.contains(from), "{from}");
+        let policy = in_cluster(&WITH_COORDINATION.replace(from, to));
+        let manifests = render(&policy, &defaults(), generation).manifests().unwrap();
+        let live = manifests.iter().find(|manifest| manifest.name == "metrics-live");
+        let live = live.unwrap().value["data"]["policy"].as_str().unwrap().to_owned();
+        (live, manifests.last().unwrap().value["spec"]["template"].clone())
+    };
+    let (live, template) = objects("", "", 7);
+    assert!(live.contains("generation: 7"), "{live}");
+    for number in ["leaseTTLSeconds: 10", "maxInFlight: 4", "requestsPerSecond: 10"] {
+        let other = format!("{number}0");
+        let (changed, same) = objects(number, &other, 8);
+        assert!(
+            changed.contains(&other) && changed.contains("generation: 8"),
+            "{changed}"
+        );
+        assert_eq!(same, template, "{number}");
+    }
+    let (same, changed) = objects("redis.monitoring.svc", "other.monitoring.svc", 7);
+    assert_eq!(same, live);
+    assert_ne!(changed, template);
 }
 
 #[test]
@@ -82,7 +121,7 @@ fn membership_and_live_policy_roll_nothing() {
              spec: {{mode: {mode}, replicas: {replicas}, export: {{endpoint: 'http://a:4317'}}}}}}"
         );
         let policy: JevMetricsPolicy = serde_yaml::from_str(&text).unwrap();
-        let manifests = render(&ValidPolicy::try_from(&policy).unwrap(), &defaults())
+        let manifests = render(&ValidPolicy::try_from(&policy).unwrap(), &defaults(), 0)
             .manifests()
             .unwrap();
         manifests.last().unwrap().value["spec"]["template"].clone()

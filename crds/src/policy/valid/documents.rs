@@ -3,12 +3,16 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::super::{ClientAuthentication, Compression, Identity, JevMetricsPolicySpec, Protocol};
+use super::super::{ClientAuthentication, ClientTls, Compression, Identity, JevMetricsPolicySpec, Protocol};
 use super::secrets::{self, SecretFile};
+use crate::live::Budget;
 use crate::settings::SCHEMA;
 
-/// The settings file.
-pub(super) fn settings(namespace: &str, name: &str, spec: &JevMetricsPolicySpec) -> String {
+/// Fields of `coordination` that act without a rollout.
+const BUDGET: [&str; 3] = ["leaseTTLSeconds", "maxInFlight", "requestsPerSecond"];
+
+/// The settings file. `shared` is the name under which pods share.
+pub(super) fn settings(namespace: &str, name: &str, shared: &str, spec: &JevMetricsPolicySpec) -> String {
     let mut document = json!({
         "schema": SCHEMA,
         "revision": spec.revision,
@@ -18,6 +22,7 @@ pub(super) fn settings(namespace: &str, name: &str, spec: &JevMetricsPolicySpec)
     for (section, fields) in [
         ("ingest", ingest(spec)),
         ("inference", inference(spec)),
+        ("coordination", coordination(shared, spec)),
         ("peer", peer(spec)),
     ] {
         if !fields.is_empty() {
@@ -27,14 +32,31 @@ pub(super) fn settings(namespace: &str, name: &str, spec: &JevMetricsPolicySpec)
     yaml(&document)
 }
 
-/// The key `policy` of the live object.
-pub(super) fn live(spec: &JevMetricsPolicySpec) -> String {
+/// The key `policy` of the live object, as far as the user has spoken of it.
+pub(super) fn live(spec: &JevMetricsPolicySpec) -> Value {
     let mut document = json!({"schema": SCHEMA, "mode": spec.mode});
-    let retention = fields(&spec.retention);
-    if !retention.is_empty() {
-        document["retention"] = Value::Object(retention);
+    let mut budget = fields(&spec.coordination);
+    budget.retain(|name, _| BUDGET.contains(&name.as_str()));
+    for (section, fields) in [("retention", fields(&spec.retention)), ("coordination", budget)] {
+        if !fields.is_empty() {
+            document[section] = Value::Object(fields);
+        }
     }
-    yaml(&document)
+    document
+}
+
+/// `live` with all of `budget` as that of this generation, if it has one. Written out, for pods that know other defaults
+/// must not take it for another budget of the same generation.
+pub(super) fn with_budget(mut live: Value, budget: &Budget, generation: u32) -> Value {
+    live["coordination"] = json!({
+        "leaseTTLSeconds": budget.lease().as_secs(),
+        "maxInFlight": budget.max_in_flight(),
+        "requestsPerSecond": budget.requests_per_second(),
+    });
+    if generation > 0 {
+        live["coordination"]["generation"] = json!(generation);
+    }
+    live
 }
 
 pub(super) fn live_name(policy: &str) -> String {
@@ -46,6 +68,7 @@ pub(super) fn path_in_spec(path: &str) -> String {
     let path = path.strip_prefix("policy.").unwrap_or(path);
     match path.strip_suffix(".value") {
         Some(header) if header.starts_with("export.headers[") => format!("{header}.secretKeyRef"),
+        _ if path == "coordination.password" => "coordination.passwordSecretRef".to_owned(),
         _ => path.to_owned(),
     }
 }
@@ -75,16 +98,7 @@ fn export(spec: &JevMetricsPolicySpec) -> Map<String, Value> {
         fields.insert("headers".to_owned(), headers.collect());
     }
     if let Some(tls) = &spec.export.tls {
-        let mut files = match tls.client_secret_name {
-            Some(_) => pair(secrets::EXPORT_CLIENT),
-            None => json!({}),
-        };
-        if tls.ca_secret_ref.is_some() {
-            files["caFile"] = path(secrets::EXPORT_AUTHORITY, SecretFile::Value);
-        }
-        if let Some(name) = &tls.server_name {
-            files["serverName"] = json!(name);
-        }
+        let files = client(tls, secrets::EXPORT_AUTHORITY, secrets::EXPORT_CLIENT);
         fields.insert("tls".to_owned(), files);
     }
     fields
@@ -108,6 +122,26 @@ fn inference(spec: &JevMetricsPolicySpec) -> Map<String, Value> {
     fields
 }
 
+/// All but the budget, which is in the live object.
+fn coordination(shared: &str, spec: &JevMetricsPolicySpec) -> Map<String, Value> {
+    let mut fields = fields(&spec.coordination);
+    let Some(coordination) = &spec.coordination else {
+        return fields;
+    };
+    fields.retain(|name, _| !BUDGET.contains(&name.as_str()));
+    fields.insert("namespace".to_owned(), json!(shared));
+    fields.remove("passwordSecretRef");
+    if coordination.password_secret_ref.is_some() {
+        let file = path(secrets::COORDINATION_PASSWORD, SecretFile::Value);
+        fields.insert("password".to_owned(), json!({"file": file}));
+    }
+    if let Some(tls) = &coordination.tls {
+        let files = client(tls, secrets::COORDINATION_AUTHORITY, secrets::COORDINATION_CLIENT);
+        fields.insert("tls".to_owned(), files);
+    }
+    fields
+}
+
 fn peer(spec: &JevMetricsPolicySpec) -> Map<String, Value> {
     let mut fields = Map::new();
     if spec.routing.as_ref().is_some_and(|routing| routing.tls.is_some()) {
@@ -116,6 +150,21 @@ fn peer(spec: &JevMetricsPolicySpec) -> Map<String, Value> {
         fields.insert("tls".to_owned(), files);
     }
     fields
+}
+
+/// TLS towards a server.
+fn client(tls: &ClientTls, authority: &str, shown: &str) -> Value {
+    let mut files = match tls.client_secret_name {
+        Some(_) => pair(shown),
+        None => json!({}),
+    };
+    if tls.ca_secret_ref.is_some() {
+        files["caFile"] = path(authority, SecretFile::Value);
+    }
+    if let Some(name) = &tls.server_name {
+        files["serverName"] = json!(name);
+    }
+    files
 }
 
 /// A certificate and its key.
@@ -146,7 +195,7 @@ fn fields(section: &impl Serialize) -> Map<String, Value> {
     }
 }
 
-fn yaml(document: &Value) -> String {
+pub(super) fn yaml(document: &Value) -> String {
     // Plain text, numbers and lists cannot fail; what is empty would not validate.
     serde_yaml::to_string(document).unwrap_or_default()
 }

@@ -1,12 +1,15 @@
 //! Which Secrets a policy uses, and where pods find them.
 
-use super::super::{ClientAuthentication, JevMetricsPolicySpec, SecretKeyRef};
+use super::super::{ClientAuthentication, ClientTls, JevMetricsPolicySpec, SecretKeyRef};
 
 pub(super) const API_KEY: &str = "api-key";
 pub(super) const INGEST: &str = "ingest-tls";
 pub(super) const EXPORT_AUTHORITY: &str = "export-ca";
 pub(super) const EXPORT_CLIENT: &str = "export-tls";
 pub(super) const INFERENCE_AUTHORITY: &str = "inference-ca";
+pub(super) const COORDINATION_PASSWORD: &str = "coordination-password";
+pub(super) const COORDINATION_AUTHORITY: &str = "coordination-ca";
+pub(super) const COORDINATION_CLIENT: &str = "coordination-tls";
 pub(super) const PEER: &str = "peer-tls";
 
 /// The volume of the value of a header.
@@ -91,6 +94,14 @@ impl SecretUse {
         }
     }
 
+    /// Without it the pod serves, keeps everything and says so.
+    fn optional(field: &str, volume: &str, reference: &SecretKeyRef) -> Self {
+        Self {
+            is_required: false,
+            ..Self::value(field, volume, reference)
+        }
+    }
+
     fn pair(field: &str, volume: &str, name: &str, with_authority: bool) -> Self {
         let mut files = vec![SecretFile::Certificate, SecretFile::Key];
         files.extend(with_authority.then_some(SecretFile::Authority));
@@ -120,29 +131,29 @@ pub(super) fn used(spec: &JevMetricsPolicySpec) -> Vec<SecretUse> {
         used.push(SecretUse::value(&field, &header(index), &of.secret_key_ref));
     }
     if let Some(tls) = &spec.export.tls {
-        if let Some(reference) = &tls.ca_secret_ref {
-            used.push(SecretUse::value(
-                "spec.export.tls.caSecretRef",
-                EXPORT_AUTHORITY,
-                reference,
-            ));
-        }
-        if let Some(name) = &tls.client_secret_name {
-            let field = "spec.export.tls.clientSecretName";
-            used.push(SecretUse::pair(field, EXPORT_CLIENT, name, false));
-        }
+        used.extend(client("spec.export.tls", tls, [EXPORT_AUTHORITY, EXPORT_CLIENT]));
     }
     if let Some(inference) = &spec.inference {
         if let Some(reference) = &inference.api_key_secret_ref {
-            // Without it the pod serves, keeps everything and says so.
-            used.push(SecretUse {
-                is_required: false,
-                ..SecretUse::value("spec.inference.apiKeySecretRef", API_KEY, reference)
-            });
+            used.push(SecretUse::optional(
+                "spec.inference.apiKeySecretRef",
+                API_KEY,
+                reference,
+            ));
         }
         if let Some(tls) = &inference.tls {
             let field = "spec.inference.tls.caSecretRef";
             used.push(SecretUse::value(field, INFERENCE_AUTHORITY, &tls.ca_secret_ref));
+        }
+    }
+    if let Some(coordination) = &spec.coordination {
+        if let Some(reference) = &coordination.password_secret_ref {
+            let field = "spec.coordination.passwordSecretRef";
+            used.push(SecretUse::optional(field, COORDINATION_PASSWORD, reference));
+        }
+        if let Some(tls) = &coordination.tls {
+            let volumes = [COORDINATION_AUTHORITY, COORDINATION_CLIENT];
+            used.extend(client("spec.coordination.tls", tls, volumes));
         }
     }
     if let Some(tls) = spec.routing.as_ref().and_then(|routing| routing.tls.as_ref()) {
@@ -154,4 +165,14 @@ pub(super) fn used(spec: &JevMetricsPolicySpec) -> Vec<SecretUse> {
         ));
     }
     used
+}
+
+/// Those of TLS towards a server, with the volumes of its authorities and of the pair that is shown to it.
+fn client(path: &str, tls: &ClientTls, [authority, pair]: [&str; 2]) -> Vec<SecretUse> {
+    let reference = tls.ca_secret_ref.as_ref();
+    let name = tls.client_secret_name.as_ref();
+    let authority =
+        reference.map(|reference| SecretUse::value(&format!("{path}.caSecretRef"), authority, reference));
+    let pair = name.map(|name| SecretUse::pair(&format!("{path}.clientSecretName"), pair, name, false));
+    authority.into_iter().chain(pair).collect()
 }

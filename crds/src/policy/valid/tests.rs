@@ -32,7 +32,7 @@ fn what_is_left_out_stays_out_of_the_settings() {
     let settings = "export:\n  endpoint: http://backend:4317\n\
                     live:\n  object:\n    name: jm-live\n    namespace: metrics\nrevision: '1'\nschema: 1\n";
     assert_eq!(valid.settings(), settings);
-    assert_eq!(valid.live(), "mode: Annotate\nschema: 1\n");
+    assert_eq!(valid.live(0), "mode: Annotate\nschema: 1\n");
     assert_eq!((valid.replicas(), valid.secrets().len()), (None, 0));
     assert_eq!(valid.inference_endpoint(), "https://api.typesafe.ai");
 }
@@ -47,7 +47,7 @@ fn what_acts_at_once_is_not_in_the_settings_and_rolls_nothing() {
         "export": {"endpoint": ENDPOINT},
     }));
     assert_eq!(after.settings_digest(), before.settings_digest());
-    assert_ne!(after.live(), before.live());
+    assert_ne!(after.live(0), before.live(0));
 }
 
 #[test]
@@ -126,6 +126,124 @@ fn everything_that_is_wrong_is_said_at_once_at_its_place_in_the_spec() {
     ] {
         assert!(message.contains(place), "{place} in {message}");
     }
+}
+
+fn shares(coordination: &Value) -> ValidPolicy {
+    valid(&json!({"export": {"endpoint": ENDPOINT}, "coordination": coordination}))
+}
+
+#[test]
+fn where_redis_is_stands_in_the_settings_and_the_budget_in_the_live_object() {
+    let least = shares(&json!({"host": "redis"}));
+    let settings = "coordination:\n  host: redis\n  namespace: metrics/jm/";
+    assert!(least.settings().contains(settings), "{}", least.settings());
+    let live = "coordination:\n  generation: 3\n  leaseTTLSeconds: 10\n  maxInFlight: 4\n  requestsPerSecond: 10\n\
+                mode: Annotate\nschema: 1\n";
+    assert_eq!(least.live(3), live, "defaults are written: pods may know others");
+
+    let full = shares(&json!({
+        "namespace": "team/a", "host": "fd00::1", "port": 6380, "database": 2, "user": "jm",
+        "passwordSecretRef": {"name": "redis", "key": "password"},
+        "tls": {"caSecretRef": {"name": "redis", "key": "ca"}, "clientSecretName": "shown", "serverName": "redis.a"},
+        "timeoutMilliseconds": 500, "leaseTTLSeconds": 20, "maxInFlight": 8, "requestsPerSecond": 30,
+    }));
+    let settings = "coordination:\n  database: 2\n  host: fd00::1\n  namespace: team/a\n  password:\n    \
+                    file: /etc/jevmetrics/coordination-password/value\n  port: 6380\n  timeoutMilliseconds: 500\n  \
+                    tls:\n    caFile: /etc/jevmetrics/coordination-ca/value\n    \
+                    certificateFile: /etc/jevmetrics/coordination-tls/tls.crt\n    \
+                    keyFile: /etc/jevmetrics/coordination-tls/tls.key\n    serverName: redis.a\n  user: jm\nexport:";
+    assert!(full.settings().contains(settings), "{}", full.settings());
+    let live = "coordination:\n  leaseTTLSeconds: 20\n  maxInFlight: 8\n  requestsPerSecond: 30\n";
+    assert!(full.live(0).starts_with(live), "{}", full.live(0));
+    let secrets: Vec<_> = full
+        .secrets()
+        .iter()
+        .map(|used| (used.field(), used.is_required()))
+        .collect();
+    let wanted = [
+        ("spec.coordination.passwordSecretRef", false),
+        ("spec.coordination.tls.caSecretRef", true),
+        ("spec.coordination.tls.clientSecretName", true),
+    ];
+    assert_eq!(secrets, wanted);
+}
+
+#[test]
+fn a_namespace_that_is_not_named_is_one_of_this_policy_alone() {
+    let spec = json!({"export": {"endpoint": ENDPOINT}, "coordination": {"host": "redis"}});
+    let of = |name: &str, uid: Option<&str>| {
+        let mut policy = policy(&spec);
+        policy.metadata.name = Some(name.to_owned());
+        policy.metadata.uid = uid.map(str::to_owned);
+        let valid = ValidPolicy::try_from(&policy).unwrap();
+        let sharing = valid.sharing().unwrap();
+        assert!(sharing.counts());
+        sharing.namespace().to_owned()
+    };
+    let one = of("jm", Some("u-1"));
+    let digest = one.strip_prefix("metrics/jm/").unwrap();
+    assert!(
+        digest.len() == 8 && digest.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        "{one}"
+    );
+    assert_eq!(of("jm", Some("u-1")), one);
+    assert_ne!(
+        of("jm", Some("u-2")),
+        one,
+        "a policy of the same name that was made anew"
+    );
+    assert_ne!(of("other", Some("u-1")), one);
+    assert_eq!(of("jm", None), "metrics/jm", "in no cluster");
+
+    let named = shares(&json!({"host": "redis", "namespace": "team"}));
+    let sharing = named.sharing().unwrap();
+    assert_eq!((sharing.namespace(), sharing.counts()), ("team", false));
+}
+
+#[test]
+fn what_is_wrong_with_coordination_is_said_at_its_place() {
+    for (coordination, place) in [
+        (json!({"host": "redis:6379"}), "host"),
+        (json!({"host": "redis", "namespace": "a}"}), "namespace"),
+        (json!({"host": "redis", "port": 0}), "port"),
+        (json!({"host": "redis", "database": -1}), "database"),
+        (json!({"host": "redis", "user": "jm"}), "passwordSecretRef"),
+        (
+            json!({"host": "redis", "timeoutMilliseconds": 9}),
+            "timeoutMilliseconds",
+        ),
+        (json!({"host": "redis", "leaseTTLSeconds": 0}), "leaseTTLSeconds"),
+        (json!({"host": "redis", "leaseTTLSeconds": 5}), "leaseTTLSeconds"),
+        (json!({"host": "redis", "maxInFlight": 1001}), "maxInFlight"),
+        (
+            json!({"host": "redis", "requestsPerSecond": 0}),
+            "requestsPerSecond",
+        ),
+        (
+            json!({"host": "redis", "tls": {"serverName": "10.0.0.1"}}),
+            "tls.serverName",
+        ),
+    ] {
+        let spec = json!({"export": {"endpoint": ENDPOINT}, "coordination": coordination});
+        let message = refused(&spec);
+        let wanted = format!("spec.coordination.{place}: must ");
+        assert!(message.starts_with(&wanted), "{coordination}: {message}");
+    }
+}
+
+#[test]
+fn the_budget_of_questions_is_the_shared_one_if_there_is_one() {
+    let inference = json!({"requestsPerSecondPerReplica": 3, "scoreTTLSeconds": 100});
+    let alone = valid(&json!({"export": {"endpoint": ENDPOINT}, "inference": inference}));
+    let budget = alone.question_budget();
+    assert_eq!((budget.instruments(), budget.is_shared), (300, false));
+    let spec = json!({
+        "export": {"endpoint": ENDPOINT},
+        "inference": inference,
+        "coordination": {"host": "redis", "requestsPerSecond": 7},
+    });
+    let budget = *valid(&spec).question_budget();
+    assert_eq!((budget.instruments(), budget.is_shared), (700, true));
 }
 
 #[test]

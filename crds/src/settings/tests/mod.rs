@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::*;
 
 mod addresses;
+mod coordination;
 mod live;
 mod secrets;
 mod tls;

@@ -11,6 +11,7 @@ mod holders;
 mod index;
 mod slot;
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -25,12 +26,19 @@ use self::slot::{MAX_MODELS, Slot};
 pub use self::slot::{Seconds, State};
 use super::answers::Answers;
 use super::decide::Knowledge;
-use crate::infer::Ticket;
+use crate::infer::{LAST_PART, Ticket};
 
 /// Texts for people are kept for at most this many identities, however large the table is.
 const MAX_DESCRIPTIONS: u64 = 10_000;
 /// How many slots an admission looks at for one that is out of use.
 const EVICTION_LOOKS: usize = 64;
+
+/// An identity of which the group knew nothing is looked up again after at least so long, and up to as much more.
+const LEAST_REST: Seconds = 2;
+const REST_BY_CHANCE: Seconds = 8;
+/// One that was asked about in vain is left alone for so long: else one that always fails would come first again after every
+/// pause.
+const REST_IN_VAIN: Seconds = 30;
 
 /// Where an alias leads.
 #[derive(Debug, Clone, Copy)]
@@ -51,6 +59,9 @@ pub struct Assessments {
     models: ArcSwap<Vec<Arc<str>>>,
     descriptions: Cache<Ticket, Arc<Description>>,
     lifetime: Seconds,
+    /// The last part of a lifetime, in which answers are asked for anew.
+    last_part: Seconds,
+    chance: RandomState,
     not_admitted: AtomicU64,
 }
 
@@ -96,6 +107,8 @@ impl Assessments {
             models: ArcSwap::from_pointee(Vec::new()),
             descriptions: Cache::builder().max_capacity(MAX_DESCRIPTIONS).build(),
             lifetime,
+            last_part: lifetime / LAST_PART,
+            chance: RandomState::new(),
             not_admitted: AtomicU64::new(0),
         }
     }
@@ -244,11 +257,74 @@ impl Assessments {
             return false;
         }
         let state = slot.state(ticket.generation);
-        let is_unknown = state.is_some_and(|state| Self::knowledge(state, now) == Knowledge::Unknown);
-        if !is_unknown {
+        let is_open = state.is_some_and(|state| {
+            Self::knowledge(state, now) == Knowledge::Unknown || self.runs_out(ticket, state, now)
+        });
+        if !is_open {
             slot.stop_asking(ticket.generation);
         }
-        is_unknown
+        is_open
+    }
+
+    /// Whether answers that count are to be asked for anew: in the last part of their life, of which chance takes up to a
+    /// half, so that neither instruments nor replicas all come at once.
+    #[inline]
+    pub fn runs_out(&self, ticket: Ticket, state: State, now: Seconds) -> bool {
+        let State::Assessed { expires, .. } = state else {
+            return false;
+        };
+        let left = expires.saturating_sub(now);
+        left > 0 && left <= self.last_part && left <= self.window(ticket)
+    }
+
+    fn window(&self, ticket: Ticket) -> Seconds {
+        let chance = self.chance.hash_one(ticket);
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "less than the half of a number of 32 bits"
+        )]
+        let less = (chance % u64::from(self.last_part / 2 + 1)) as Seconds;
+        self.last_part - less
+    }
+
+    /// The group knew nothing of this identity: not worth another look-up for some seconds.
+    pub fn rest_from_look_ups(&self, ticket: Ticket, now: Seconds) {
+        let chance = self.chance.hash_one((ticket, now));
+        #[allow(clippy::cast_possible_truncation, reason = "a few seconds")]
+        let seconds = LEAST_REST + (chance % u64::from(REST_BY_CHANCE + 1)) as Seconds;
+        self.slots[ticket.slot as usize].rest(ticket.generation, now.saturating_add(seconds), false);
+    }
+
+    /// It was asked about in vain: the others have their turns before it is asked about again.
+    pub fn rest_from_questions(&self, ticket: Ticket, now: Seconds) {
+        let until = now.saturating_add(REST_IN_VAIN);
+        self.slots[ticket.slot as usize].rest(ticket.generation, until, true);
+    }
+
+    /// Whether a look-up is not worth it yet.
+    #[inline]
+    pub fn rests_from_look_ups(&self, ticket: Ticket, now: Seconds) -> bool {
+        self.slots[ticket.slot as usize].rests_from_look_ups(now)
+    }
+
+    /// Whether a question is not worth it yet.
+    #[inline]
+    pub fn rests_from_questions(&self, ticket: Ticket, now: Seconds) -> bool {
+        self.slots[ticket.slot as usize].rests_from_questions(now)
+    }
+
+    /// How many identities were seen within a lifetime and can be asked about: those that `policy` protects are not.
+    pub fn live(&self, policy: u32, now: Seconds) -> u64 {
+        let (used, _) = self.fill();
+        let is_live = |slot: &&Slot| {
+            let generation = slot.generation();
+            now.saturating_sub(slot.last_seen()) < self.lifetime
+                && slot
+                    .state(generation)
+                    .is_some_and(|state| state != State::Invalid)
+                && slot.protection(generation, policy) == Some(false)
+        };
+        self.slots[..used].iter().filter(is_live).count() as u64
     }
 
     /// Whether a question about this identity is on its way.
@@ -261,27 +337,23 @@ impl Assessments {
         self.slots[ticket.slot as usize].stop_asking(ticket.generation);
     }
 
-    /// Stores answers. A ticket whose place was given away meanwhile is recognised: nothing is stored.
-    pub fn store(&self, ticket: Ticket, answers: Answers, model: &str, now: Seconds) {
+    /// Stores answers; `expires` is the first second in which they no longer count. A ticket whose place was given away
+    /// meanwhile is recognised: nothing is stored.
+    pub fn store(&self, ticket: Ticket, answers: Answers, model: &str, expires: Seconds) {
         let cold = self.cold();
         let state = State::Assessed {
             answers,
             model: self.intern(model),
-            expires: now.saturating_add(self.lifetime),
+            expires,
         };
         self.store_state(ticket, state);
         drop(cold);
     }
 
     /// Stores that Jev refused the instrument.
-    pub fn store_refusal(&self, ticket: Ticket, now: Seconds) {
+    pub fn store_refusal(&self, ticket: Ticket, expires: Seconds) {
         let cold = self.cold();
-        self.store_state(
-            ticket,
-            State::Refused {
-                expires: now.saturating_add(self.lifetime),
-            },
-        );
+        self.store_state(ticket, State::Refused { expires });
         drop(cold);
     }
 

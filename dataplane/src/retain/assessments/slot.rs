@@ -48,6 +48,14 @@ const MODEL_BITS: u64 = 0x1ff;
 pub(super) const MAX_MODELS: usize = 512;
 
 impl State {
+    /// First second in which it no longer counts; the last of all for what does not end.
+    pub fn expires(self) -> Seconds {
+        match self {
+            Self::Assessed { expires, .. } | Self::Refused { expires } => expires,
+            Self::Unknown | Self::Invalid => Seconds::MAX,
+        }
+    }
+
     fn pack(self) -> u64 {
         match self {
             Self::Unknown => 0,
@@ -113,6 +121,9 @@ impl State {
     }
 }
 
+/// Seconds have 31 bits.
+const ENTIRELY: u32 = 1 << 31;
+
 /// One place. `generation` says which identity holds it; a reader that finds another one reads nothing.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
@@ -125,6 +136,8 @@ pub(super) struct Slot {
     protection: AtomicU64,
     /// The holder about whom a question is on its way; 0 if none.
     asking: AtomicU32,
+    /// The second from which on a look-up is worth it again; with [`ENTIRELY`], a question as well.
+    rests_until: AtomicU32,
 }
 
 impl Slot {
@@ -153,6 +166,7 @@ impl Slot {
         self.points.store(0, Ordering::Relaxed);
         self.protection.store(0, Ordering::Relaxed);
         self.asking.store(0, Ordering::Relaxed);
+        self.rests_until.store(0, Ordering::Relaxed);
         self.last_seen.store(now, Ordering::Relaxed);
         self.generation.store(generation, Ordering::Release);
     }
@@ -175,6 +189,24 @@ impl Slot {
     pub(super) fn start_asking(&self, generation: u32) -> bool {
         self.asking.load(Ordering::Relaxed) != generation
             && self.asking.swap(generation, Ordering::AcqRel) != generation
+    }
+
+    /// An overtaken caller may make another identity rest: that costs it some seconds.
+    pub(super) fn rest(&self, generation: u32, until: Seconds, entirely: bool) {
+        if self.generation() == generation {
+            let flag = if entirely { ENTIRELY } else { 0 };
+            self.rests_until
+                .store(until.min(ENTIRELY - 1) | flag, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn rests_from_look_ups(&self, now: Seconds) -> bool {
+        now < self.rests_until.load(Ordering::Relaxed) & !ENTIRELY
+    }
+
+    pub(super) fn rests_from_questions(&self, now: Seconds) -> bool {
+        let until = self.rests_until.load(Ordering::Relaxed);
+        until & ENTIRELY != 0 && now < until & !ENTIRELY
     }
 
     pub(super) fn is_asking(&self) -> bool {

@@ -8,6 +8,7 @@ use crate::retain::answers::{Action, Percent};
 
 mod capacity;
 mod questions;
+mod refresh;
 mod stress;
 
 const LIFETIME: Seconds = 900;
@@ -61,8 +62,8 @@ fn answers_and_refusals_count_until_their_last_second() {
     let assessments = Assessments::new(4, 4, LIFETIME);
     let answered = admit(&assessments, 1, 50).unwrap().ticket;
     let refused = admit(&assessments, 2, 50).unwrap().ticket;
-    assessments.store(answered, answers(40), "jev-1", 100);
-    assessments.store_refusal(refused, 100);
+    assessments.store(answered, answers(40), "jev-1", 100 + LIFETIME);
+    assessments.store_refusal(refused, 100 + LIFETIME);
     let at = |number, now| Assessments::knowledge(state(&assessments, number).unwrap(), now);
     for now in [100, 101, 999] {
         assert_eq!(at(1, now), Knowledge::Assessed(answers(40).keep));
@@ -78,7 +79,7 @@ fn answers_and_refusals_count_until_their_last_second() {
 fn knowledge_does_not_become_eternal_at_the_end_of_the_clock() {
     let assessments = Assessments::new(1, 1, LIFETIME);
     let ticket = admit(&assessments, 1, 0).unwrap().ticket;
-    assessments.store(ticket, answers(0), "jev-1", Seconds::MAX - 5);
+    assessments.store(ticket, answers(0), "jev-1", Seconds::MAX);
     let knowledge = Assessments::knowledge(state(&assessments, 1).unwrap(), Seconds::MAX);
     assert_eq!(knowledge, Knowledge::Unknown);
 }
@@ -105,7 +106,7 @@ fn two_forms_of_one_identity_lead_to_one_place_and_keep_their_own_checks() {
         .unwrap();
     assert_eq!(first.ticket, second.ticket);
     assert_eq!((first.check, second.check), (1, 77));
-    assessments.store(first.ticket, answers(5), "jev-1", 0);
+    assessments.store(first.ticket, answers(5), "jev-1", LIFETIME);
     for (form, check) in [(0, 1), (1, 77)] {
         let found = assessments.find(alias(1, form)).unwrap();
         assert!(matches!(found.state, State::Assessed { answers: stored, .. } if stored == answers(5)));
@@ -133,8 +134,8 @@ fn a_late_answer_does_not_reach_the_next_holder_of_the_place() {
     let next = admit(&assessments, 2, LIFETIME).unwrap().ticket;
     assert_eq!(former.slot, next.slot);
     assert!(assessments.start_asking(next, LIFETIME));
-    assessments.store(former, answers(0), "jev-1", LIFETIME);
-    assessments.store_refusal(former, LIFETIME);
+    assessments.store(former, answers(0), "jev-1", 2 * LIFETIME);
+    assessments.store_refusal(former, 2 * LIFETIME);
     assessments.stop_asking(former);
     assert_eq!(
         state(&assessments, 1),
@@ -159,7 +160,7 @@ fn model_names_beyond_the_last_place_share_it() {
     let assessments = Assessments::new(1, 1, LIFETIME);
     let ticket = admit(&assessments, 1, 0).unwrap().ticket;
     let shown = |name: &str| {
-        assessments.store(ticket, answers(50), name, 0);
+        assessments.store(ticket, answers(50), name, LIFETIME);
         let Some(State::Assessed {
             model,
             answers: stored,
@@ -206,7 +207,7 @@ fn pages_show_who_holds_a_place_now() {
     let second = described(2, 0);
     assessments.count(first, 5, 3);
     assessments.count(first, 7, 3);
-    assessments.store(second, answers(1), "jev-1", 0);
+    assessments.store(second, answers(1), "jev-1", LIFETIME);
     let points: Vec<u64> = assessments.rows().map(|row| row.points).collect();
     assert_eq!(points, [12, 0]);
     let third = described(3, 3 + LIFETIME - 1);

@@ -9,7 +9,7 @@ fn only_who_was_not_seen_for_a_lifetime_makes_room() {
         .map(|number| admit(&assessments, number, 0).unwrap().ticket)
         .collect();
     for ticket in &tickets {
-        assessments.store(*ticket, answers(10), "jev-1", 0);
+        assessments.store(*ticket, answers(10), "jev-1", LIFETIME);
     }
     assessments.count(tickets[0], 1, 1);
     assessments.count(tickets[2], 1, 500);
@@ -98,7 +98,7 @@ fn a_search_that_found_nothing_is_made_again_in_the_next_second() {
 fn a_former_holder_comes_back_as_a_newcomer() {
     let assessments = Assessments::new(1, 4, LIFETIME);
     let first = admit(&assessments, 1, 0).unwrap().ticket;
-    assessments.store(first, answers(0), "jev-1", 0);
+    assessments.store(first, answers(0), "jev-1", LIFETIME);
     admit(&assessments, 2, LIFETIME).unwrap();
     assert!(assessments.find(alias(1, 0)).is_none());
     let back = admit(&assessments, 1, 2 * LIFETIME).unwrap();

@@ -21,10 +21,10 @@ fn who_looked_before_the_answer_came_does_not_ask_again() {
     let assessments = Assessments::new(2, 2, LIFETIME);
     let answered = admit(&assessments, 1, 0).unwrap().ticket;
     let refused = admit(&assessments, 2, 0).unwrap().ticket;
-    assessments.store(answered, answers(50), "jev-1", 0);
-    assessments.store_refusal(refused, 0);
+    assessments.store(answered, answers(50), "jev-1", LIFETIME);
+    assessments.store_refusal(refused, LIFETIME);
     for ticket in [answered, refused] {
-        assert!(!assessments.start_asking(ticket, LIFETIME - 1));
+        assert!(!assessments.start_asking(ticket, LIFETIME / 2));
         assert!(!assessments.is_asking(ticket));
         assert!(assessments.start_asking(ticket, LIFETIME), "once it has expired");
     }
@@ -35,7 +35,7 @@ fn an_answer_and_a_refusal_end_the_question_and_replace_each_other() {
     let assessments = Assessments::new(1, 1, LIFETIME);
     let ticket = admit(&assessments, 1, 0).unwrap().ticket;
     assert!(assessments.start_asking(ticket, 0));
-    assessments.store_refusal(ticket, 10);
+    assessments.store_refusal(ticket, 10 + LIFETIME);
     assert!(!assessments.is_asking(ticket));
     assert_eq!(
         state(&assessments, 1),
@@ -44,7 +44,7 @@ fn an_answer_and_a_refusal_end_the_question_and_replace_each_other() {
         })
     );
     assert!(assessments.start_asking(ticket, 10 + LIFETIME));
-    assessments.store(ticket, answers(7), "jev-1", 1_000);
+    assessments.store(ticket, answers(7), "jev-1", 2_000);
     assert!(!assessments.is_asking(ticket));
     let knowledge = Assessments::knowledge(state(&assessments, 1).unwrap(), 1_000);
     assert_eq!(knowledge, Knowledge::Assessed(answers(7).keep));

@@ -65,9 +65,9 @@ fn no_alias_ever_leads_to_the_knowledge_of_another_identity() {
             // Between the look and the answer, the place may be given away.
             if operation % 3 == 0 && assessments.start_asking(found.ticket, second) {
                 std::thread::yield_now();
-                assessments.store(found.ticket, answers_of(number), "jev-1", second);
+                assessments.store(found.ticket, answers_of(number), "jev-1", second + LIFETIME);
             } else if operation % 7 == 0 {
-                assessments.store(found.ticket, answers_of(number), "jev-1", second);
+                assessments.store(found.ticket, answers_of(number), "jev-1", second + LIFETIME);
             }
             if operation % 50 == 0 {
                 now.fetch_add(1, Ordering::Relaxed);
