@@ -43,9 +43,15 @@ test: ## run all tests, then the demo
 	need_rust
 	step 'Building the data plane and the tests' cargo build --locked --workspace --bins --tests
 	step 'Building a Kubernetes control plane and Helm, once' tests/kubernetes/build.sh $(control_plane) helm
+	need_redis
 	# Tests of the operator mostly wait, for clusters and clocks: more of them than cores run at a time.
-	step 'Testing' env RUST_TEST_THREADS=6 cargo test --locked --workspace --no-fail-fast -- --quiet
+	step 'Testing' env RUST_TEST_THREADS=6 cargo test --locked --workspace --no-fail-fast -- --quiet "$${left_out[@]}"
 	count_tests
+	if [[ -z $${JEVMETRICS_TEST_REDIS_ADDR:-} ]]; then
+		step 'Testing coordination over TLS' env RUST_TEST_THREADS=6 JEVMETRICS_TEST_REDIS_TLS=1 \
+			cargo test --locked --workspace --no-fail-fast --test coordination -- --quiet "$${left_out[@]}"
+		count_tests
+	fi
 	step 'Running the demo' $(demo) local
 	finish test
 
@@ -58,11 +64,12 @@ e2e: ## run the tests that need a real node, in a sandbox that goes with all tha
 		step 'Building the stand-ins' cargo build --locked --workspace --bins
 		step 'Building the tests' cargo test --locked --workspace --no-run --test e2e
 		test=$$(executable e2e)
+		need_redis
 		test_images
 		step 'Checking the sandbox' tests/scripts/check_sandbox.sh
 		step 'Showing the whole product' tests/scripts/sandbox.sh "$$built/debug/demo" cluster
 		# They mostly wait for rollouts: more of them than cores run at a time.
-		step 'Testing on a real node' env RUST_TEST_THREADS=8 tests/scripts/sandbox.sh "$$test" --nocapture
+		step 'Testing on a real node' env RUST_TEST_THREADS=8 tests/scripts/sandbox.sh "$$test" --nocapture "$${left_out[@]}"
 		count_tests
 	elif [[ -n $${CI:-} ]]; then
 		fail 'these tests are not to be skipped in CI'

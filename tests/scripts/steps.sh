@@ -66,10 +66,10 @@ follow() {
     done
 }
 
-# Adds up what cargo test printed in the step before; an ignored test is a skip.
+# Adds up what cargo test printed in the step before; a test that is ignored or left out is a skip.
 count_tests() {
-    awk '/^test result: / { passed += $4; failed += $6; ignored += $8 }
-        END { printf "%d passed, %d failed, %d skipped\n", passed, failed, ignored; exit passed == 0 }' "$step_log" ||
+    awk '/^test result: / { passed += $4; failed += $6; skipped += $8 + $12 }
+        END { printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped; exit passed == 0 }' "$step_log" ||
         fail 'no test was run'
 }
 
@@ -85,6 +85,18 @@ install_packages() {
     if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then return 1; fi
     apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@"
 }
+
+# install_without_services PACKAGE...: as install_packages, and no service that they bring is started, now or at boot.
+install_without_services() (
+    policy=/usr/sbin/policy-rc.d
+    if [[ $(id -u) == 0 && ! -e $policy ]]; then
+        trap 'rm -f "$policy"' EXIT
+        printf '#!/bin/sh\nexit 101\n' >"$policy"
+        chmod 755 "$policy"
+    fi
+    install_packages "$@" || exit
+    if [[ -d /run/systemd/system ]]; then systemctl disable --now "$@"; fi
+)
 
 # The toolchain of rust-toolchain.toml, the linker, and make for the C code of two dependencies.
 need_rust() {
@@ -140,6 +152,11 @@ write_standins() {
     step 'Writing the image jevmetrics-standins' tests/images/write.sh standins "$built/debug/standins" "$1"
 }
 
+# write_redis FOLDER: the image of Debian's Redis, FOLDER/jevmetrics-redis.tar.
+write_redis() {
+    step 'Writing the image jevmetrics-redis' tests/images/write.sh redis "$(command -v redis-server)" "$1"
+}
+
 toolchains() {
     rustup toolchain list | cut -d' ' -f1
 }
@@ -168,6 +185,30 @@ need_valgrind() {
         export BENCH_ALLOW_MISSING=1
         skip 'instruction counts' 'valgrind is missing, and installing it needs root and apt-get'
     fi
+}
+
+# Redis for tests, which start it themselves, and a library with which they set clocks wrong. What cannot be tested is
+# named in left_out, arguments of the tests' own.
+need_redis() {
+    left_out=()
+    if [[ -n ${JEVMETRICS_TEST_REDIS_ADDR:-} ]]; then
+        skip 'faults of Redis, and TLS' "$JEVMETRICS_TEST_REDIS_ADDR was there before and is left as it is"
+        left_out+=(--skip redis::faults)
+    fi
+    if ! compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null &&
+        ! { can_install && attempt 'Installing libfaketime' install_packages libfaketime; }; then
+        skip 'wrong clocks' 'libfaketime is missing and could not be installed'
+        left_out+=(--skip wrong_clocks)
+    fi
+    if ! command -v redis-server >/dev/null &&
+        ! { can_install && attempt 'Installing Redis' install_without_services redis-server; }; then
+        skip 'all with Redis' 'redis-server is missing and could not be installed'
+        left_out+=(--skip redis)
+    fi
+}
+
+can_install() {
+    [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null
 }
 
 # What a real node needs of this machine: programs of Debian's, and root and a kernel that let it be.
@@ -223,6 +264,7 @@ test_images() {
     [[ $built != /* ]] || JEVMETRICS_IMAGES=$built/test-images
     write_images image "$JEVMETRICS_IMAGES"
     write_standins "$JEVMETRICS_IMAGES"
+    if command -v redis-server >/dev/null; then write_redis "$JEVMETRICS_IMAGES"; fi
 }
 
 # executable TEST: what the step before has built with cargo test --no-run.

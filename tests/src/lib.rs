@@ -4,7 +4,7 @@
 //! their own ([`control`]). What tests put around the operator: a Kubernetes control plane and nodes without
 //! containers ([`cluster`]), and one real node ([`node`]). For what lies around both: authorities and certificates
 //! ([`certificates`]), TLS in between ([`tls_proxy`]), a Kubernetes API server of one object ([`fake_api`]), the
-//! operator's question ([`peer`]), and Helm ([`helm`]). And what benchmarks share ([`benchmark`]).
+//! operator's question ([`peer`]), Redis ([`redis`]), and Helm ([`helm`]). And what benchmarks share ([`benchmark`]).
 //!
 //! ```text
 //! source ──OTLP──▶ process (data plane) ──OTLP──▶ sink
@@ -32,9 +32,11 @@ pub mod poll;
 mod ports;
 pub mod process;
 mod raw_codec;
+pub mod redis;
 pub mod rpc;
 pub mod script;
 pub mod self_server;
+mod signal;
 pub mod sink;
 pub mod source;
 pub mod steady;

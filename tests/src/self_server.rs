@@ -147,6 +147,7 @@ mod tests {
             revision: "1".to_owned(),
             policy: PolicyReport::default(),
             inference: InferenceReport::default(),
+            coordination: None,
         };
         let told = member.clone();
         let server = SelfServer::start(address, None, move || Some(told.clone())).unwrap();

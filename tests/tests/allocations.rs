@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex};
 use allocation_counter::measure;
 use bytes::Bytes;
 use jevmetrics_api::live::LivePolicy;
-use jevmetrics_dataplane::infer::Item;
+use jevmetrics_dataplane::infer::rank::Rank;
+use jevmetrics_dataplane::infer::{Item, Want};
 use jevmetrics_dataplane::retain::answers::{Action, Answers, Percent};
 use jevmetrics_dataplane::retain::assessments::Assessments;
 use jevmetrics_dataplane::retain::engine::{Engine, EngineParts, Moment, Processed, Questions};
@@ -17,6 +18,8 @@ use jevmetrics_otlp::Keys;
 use jevmetrics_otlp::identity::{ContextAttributes, IdentityMode};
 use jevmetrics_testkit::source::{Generator, Shape};
 
+/// Seconds for which assessments count.
+const LIFETIME: u32 = 900;
 const NOW: Moment = Moment {
     seconds: 10,
     unix_nanos: 1_000,
@@ -28,8 +31,8 @@ const MANY: usize = 1_000;
 struct Asked(Mutex<Vec<Item>>);
 
 impl Questions for Asked {
-    fn wants(&self) -> bool {
-        true
+    fn wants(&self, _rank: Rank) -> Want {
+        Want::Summary
     }
 
     fn offer(&self, item: Item) -> Result<(), Item> {
@@ -57,7 +60,7 @@ fn warm_request(mode: &str, metrics: usize, dropped_percent: usize) -> (u64, Pro
         context: ContextAttributes::default(),
         collector_id: "collector".into(),
         max_annotated_bytes: usize::MAX,
-        assessments: Arc::new(Assessments::new(MANY, MANY, 900)),
+        assessments: Arc::new(Assessments::new(MANY, MANY, LIFETIME)),
         questions: asked.clone(),
     });
     let policy = format!("policy: {{schema: 1, mode: {mode}, retention: {{}}}}");
@@ -78,7 +81,7 @@ fn warm_request(mode: &str, metrics: usize, dropped_percent: usize) -> (u64, Pro
         };
         engine
             .assessments()
-            .store(item.ticket, answers, "model-1", NOW.seconds);
+            .store(item.ticket, answers, "model-1", NOW.seconds + LIFETIME);
     }
     // The second request brings the memory that is used again to its size.
     let before = engine.process(&request, NOW).unwrap();

@@ -4,6 +4,7 @@
 //! Invariants: only the process started here is ever signalled; its files live in a directory of its own,
 //! which goes when it is dropped; a start that fails says what the process printed.
 
+mod coordination;
 mod error;
 mod output;
 mod prepare;
@@ -26,11 +27,12 @@ use tokio::process::{Child, Command};
 
 use jevmetrics_api::member::Member;
 
-use crate::{http_client, memory, peer, poll};
+use crate::{http_client, memory, peer, poll, signal};
 use error::io_error;
 use output::Captured;
 use prepare::{fill_ports, replace};
 
+pub use coordination::{Budget, Coordination};
 pub use error::ProcessError;
 pub use prepare::{BINARY_VARIABLE, find_binary, free_listen};
 pub use scrape::parse as parse_metrics;
@@ -322,18 +324,7 @@ impl DataPlane {
         if self.child.id().is_none() {
             return Err(io_error(what)(io::Error::other("it has ended")));
         }
-        // The shell's own kill: a program of that name is not everywhere.
-        let status = Command::new("sh")
-            .args(["-c", "kill -s \"$1\" \"$2\"", "sh", name])
-            .arg(self.pid.to_string())
-            .status()
-            .await
-            .map_err(io_error(what))?;
-        if status.success() {
-            Ok(())
-        } else {
-            Err(io_error(what)(io::Error::other(status.to_string())))
-        }
+        signal::send(name, self.pid).await.map_err(io_error(what))
     }
 
     /// Kills it and waits for its end.

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use super::coordination::{Budget, Coordination};
 use super::tls::{ClientTls, Peer, ServerTls};
 
 /// The settings file.
@@ -29,6 +30,9 @@ pub struct SettingsFile {
     pub export: Export,
     /// Who judges.
     pub inference: Inference,
+    /// With whom assessments and a budget are shared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coordination: Option<Coordination>,
 }
 
 /// `listen`.
@@ -228,6 +232,9 @@ pub struct Policy {
     pub mode: Mode,
     /// When something is dropped.
     pub retention: Retention,
+    /// How much replicas ask together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coordination: Option<Budget>,
 }
 
 /// `policy.mode`.
@@ -294,6 +301,7 @@ impl SettingsFile {
                 context_attributes: None,
                 tls: None,
             },
+            coordination: None,
         }
     }
 }
@@ -313,6 +321,7 @@ impl LiveFile {
                 schema: 1,
                 mode,
                 retention,
+                coordination: None,
             },
         }
     }

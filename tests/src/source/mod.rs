@@ -1,6 +1,7 @@
 //! Where metrics come from: generated requests ([`Generator`]), senders of arbitrary bytes ([`GrpcSender`],
 //! [`HttpSender`]), and the OpenTelemetry SDK's own exporters ([`sdk`]).
 
+mod gauges;
 mod generator;
 mod grpc;
 mod http;
@@ -17,6 +18,7 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+pub use gauges::gauges;
 pub use generator::{Generator, everything};
 pub use grpc::{GrpcOptions, GrpcOutcome, GrpcSender};
 pub use http::{HttpError, HttpOptions, HttpOutcome, HttpSender};

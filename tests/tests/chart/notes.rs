@@ -59,7 +59,7 @@ fn each_step_names_what_is_there() {
     };
     let mut policy = policy;
     policy.metadata.namespace = Some("a".to_owned());
-    let manifests = render(&ValidPolicy::try_from(&policy).unwrap(), &defaults)
+    let manifests = render(&ValidPolicy::try_from(&policy).unwrap(), &defaults, 0)
         .manifests()
         .unwrap();
     let service = manifests

@@ -15,7 +15,8 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use fastrand::Rng;
 use jevmetrics_api::live::LivePolicy;
-use jevmetrics_dataplane::infer::Item;
+use jevmetrics_dataplane::infer::rank::Rank;
+use jevmetrics_dataplane::infer::{Item, Want};
 use jevmetrics_dataplane::retain::answers::{Action, Answers, Percent};
 use jevmetrics_dataplane::retain::assessments::Assessments;
 use jevmetrics_dataplane::retain::decide::{Decision, Reason};
@@ -29,6 +30,8 @@ use crate::messages::{RawRequest, Request};
 use crate::oracle::{Judged, judge, keep_percent, retain};
 
 const REQUESTS: u32 = 200_000;
+/// Seconds for which assessments count.
+const LIFETIME: u32 = 900;
 const NOW: Moment = Moment {
     seconds: 10,
     unix_nanos: 1_000,
@@ -40,8 +43,8 @@ const DROP: u8 = 30;
 struct Asked(Mutex<Vec<Item>>);
 
 impl Questions for Asked {
-    fn wants(&self) -> bool {
-        true
+    fn wants(&self, _rank: Rank) -> Want {
+        Want::Summary
     }
 
     fn offer(&self, item: Item) -> Result<(), Item> {
@@ -83,7 +86,7 @@ impl Harness {
             context: ContextAttributes::default(),
             collector_id: "collector".into(),
             max_annotated_bytes: usize::MAX,
-            assessments: Arc::new(Assessments::new(1 << 20, 1 << 20, 900)),
+            assessments: Arc::new(Assessments::new(1 << 20, 1 << 20, LIFETIME)),
             questions: asked.clone(),
         });
         let live = format!(
@@ -182,7 +185,7 @@ impl Harness {
             };
             self.engine
                 .assessments()
-                .store(item.ticket, answers, "model-1", NOW.seconds);
+                .store(item.ticket, answers, "model-1", NOW.seconds + LIFETIME);
         }
     }
 

@@ -222,7 +222,7 @@ fn fields_in_the_text_exist() {
 }
 
 #[test]
-fn the_example_and_the_part_of_one_in_the_first_hour_are_valid() {
+fn the_examples_and_the_part_of_one_in_the_first_hour_are_valid() {
     let whole = document("docs/examples/policy.yaml");
     let guide = document("docs/first-hour.md");
     let [part] = blocks(&guide, "yaml")[..] else {
@@ -234,7 +234,8 @@ fn the_example_and_the_part_of_one_in_the_first_hour_are_valid() {
         assert!(!merged["spec"]["retention"][name].is_null(), "{name}");
         merged["spec"]["retention"][name] = value.clone();
     }
-    for text in [whole, merged.to_string()] {
+    let sharing = document("docs/examples/coordination.yaml");
+    for text in [whole, sharing, merged.to_string()] {
         for document in documents::parse(&text, "policy.yaml") {
             document.policy.unwrap();
         }

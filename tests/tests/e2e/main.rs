@@ -10,6 +10,7 @@
 )]
 
 mod chart;
+mod coordination;
 mod disturbance;
 mod node;
 mod person;

@@ -26,6 +26,11 @@ impl<'a> Load<'a> {
         Self::with(place, |_| {}).await
     }
 
+    /// The same from sources that were never seen.
+    pub(crate) async fn of_others(place: &'a Place, name: &str) -> Self {
+        Self::with(place, |options| name.clone_into(&mut options.name)).await
+    }
+
     /// More than the pods can take.
     pub(crate) async fn as_much_as_goes(place: &'a Place) -> Self {
         Self::with(place, |options| {
@@ -64,9 +69,15 @@ impl<'a> Load<'a> {
         load
     }
 
+    /// How many instruments it has.
+    #[allow(clippy::unused_self, reason = "of this load")]
+    pub(crate) fn instruments(&self) -> u64 {
+        (METRICS * SOURCES) as u64
+    }
+
     /// Waits until Jev was asked about every instrument of it.
     pub(crate) async fn judged(&self) {
-        let instruments = (METRICS * SOURCES) as u64;
+        let instruments = self.instruments();
         let asked = poll::until("a question about each instrument", WITHIN, || {
             self.place.jev.counters().received >= instruments
         });

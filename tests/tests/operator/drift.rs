@@ -153,8 +153,9 @@ async fn a_foreign_object_with_our_name_is_left_alone_and_named() {
     }
 }
 
-/// *Guarantees*: an apply that means to create never takes over what somebody has put there in the meantime, and one
-/// that means to change never touches another object of the name: what the operator's writes rest on.
+/// *Guarantees*: an apply that means to create never takes over what somebody has put there in the meantime, one that
+/// means to change never touches another object of the name, and one that means to change what it has seen never touches
+/// what came after: what the operator's writes rest on.
 #[tokio::test]
 async fn the_preconditions_of_writes_hold_at_the_api_server() {
     let stage = Stage::new("precondition").await;
@@ -189,10 +190,19 @@ async fn the_preconditions_of_writes_hold_at_the_api_server() {
             object
         };
         let new = object(json!({"resourceVersion": "1"}));
-        api.patch("a", &params, &Patch::Apply(&new))
+        let created = api
+            .patch("a", &params, &Patch::Apply(&new))
             .await
             .unwrap_or_else(|error| panic!("{} is not created: {error}", kind.name()));
-        for there in [json!({"resourceVersion": "1"}), json!({"uid": "another"})] {
+        let label = json!({"metadata": {"labels": {"somebody": "else"}}});
+        api.patch("a", &PatchParams::default(), &Patch::Merge(&label))
+            .await
+            .unwrap();
+        for there in [
+            json!({"resourceVersion": "1"}),
+            json!({"uid": "another"}),
+            json!({"uid": created.uid(), "resourceVersion": created.resource_version()}),
+        ] {
             let refused = api.patch("a", &params, &Patch::Apply(&object(there))).await;
             let Err(kube::Error::Api(status)) = refused else {
                 panic!("{}: {refused:?}", kind.name());

@@ -24,7 +24,12 @@ fn optional_fields() -> Vec<String> {
         for (name, value) in value.as_object().into_iter().flatten() {
             let path = format!("{path}/{name}");
             // Names what cannot be named in part.
-            let required = ["/export", "/export/endpoint", "/routing/tls/secretName"];
+            let required = [
+                "/export",
+                "/export/endpoint",
+                "/coordination/host",
+                "/routing/tls/secretName",
+            ];
             let is_key = path.ends_with("SecretRef/name") || path.ends_with("SecretRef/key");
             if !required.contains(&path.as_str()) && !is_key {
                 found.push(path.clone());
@@ -90,7 +95,13 @@ async fn fresh(stage: &Stage, policy: &JevMetricsPolicy) -> Vec<(String, Value)>
     };
     let valid = ValidPolicy::try_from(policy).unwrap();
     let mut made = Vec::new();
-    for mut manifest in render(&valid, &defaults).manifests().unwrap() {
+    // The one thing that history does matter for: it counts changes.
+    let counted = policy
+        .status
+        .as_ref()
+        .and_then(|status| status.coordination.as_ref()?.generation);
+    let generation = counted.unwrap_or(0).try_into().unwrap();
+    for mut manifest in render(&valid, &defaults, generation).manifests().unwrap() {
         manifest.value["metadata"]["name"] = json!("fresh");
         let api = manifest.kind.api(&stage.client, &stage.namespace);
         let params = PatchParams::apply("jevmetrics-operator").force().dry_run();

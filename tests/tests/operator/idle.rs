@@ -2,14 +2,19 @@
 
 use std::time::{Duration, Instant};
 
+use jevmetrics_api::member::{CoordinationReport, CoordinationState};
 use jevmetrics_testkit::poll;
+use serde_json::json;
 
+use crate::coordination;
 use crate::policies::with_replicas;
 use crate::site::{Site, WITHIN, count};
 use crate::stage::{changed, unchanged};
 use crate::voices::{MODEL, Voices};
 
 const POLICIES: usize = 50;
+/// Those of them whose pods share.
+const SHARING: usize = 25;
 /// A dozen polls of every pod.
 const IDLE: Duration = Duration::from_mins(2);
 /// Longer than two polls: what they turn has turned.
@@ -35,15 +40,28 @@ async fn idle_means_no_writes_while_pods_go_on_counting() {
     for namespace in &site.namespaces {
         voices.give(&site.nodes, namespace, None);
     }
+    voices.all_share(Some(&CoordinationReport {
+        namespace: "shared".to_owned(),
+        state: CoordinationState::Healthy,
+        generation: 1,
+        highest_generation: 1,
+        ..CoordinationReport::default()
+    }));
+    let mut sharing = coordination::sharing();
+    sharing["replicas"] = json!(1);
     let operator = site.operator().await;
     let (began, first) = (Instant::now(), site.plane.audit_mark().unwrap());
-    site.apply(0..POLICIES, &with_replicas(1)).await;
+    site.apply(0..SHARING, &sharing).await;
+    site.apply(SHARING..POLICIES, &with_replicas(1)).await;
     site.conditions(POLICIES, &SETTLED).await;
     println!("{POLICIES} policies have settled after {:?}", began.elapsed());
+    let mut counted = 0;
     for policy in site.policies().await.unwrap() {
-        let inference = policy.status.unwrap().inference.unwrap();
-        assert_eq!(inference.model.as_deref(), Some(MODEL));
+        let status = policy.status.unwrap();
+        assert_eq!(status.inference.unwrap().model.as_deref(), Some(MODEL));
+        counted += usize::from(status.coordination.is_some_and(|of| of.generation == Some(1)));
     }
+    assert_eq!(counted, SHARING);
     let writes = site.settled(first, QUIET).await;
     println!("{} writes, {} a policy", writes.len(), writes.len() / POLICIES);
 

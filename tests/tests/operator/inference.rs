@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jevmetrics_api::member::BudgetState;
 use jevmetrics_api::peer::SERVER_NAME;
 use jevmetrics_testkit::certificates::Authority;
 use jevmetrics_testkit::cluster::{HollowNodes, Operator};
@@ -14,10 +15,10 @@ use serde_json::{Value, json};
 
 use crate::policies::with_replicas;
 use crate::stage::{Stage, WITHIN};
-use crate::voices::{MODEL, Says, Voices};
+use crate::voices::{MODEL, Says, VERSION, Voices};
 
-/// A policy `jm` whose pods speak, before anybody asks them.
-async fn stage_with(
+/// Pods that speak, before anybody asks them.
+pub(crate) async fn stage_with(
     prefix: &str,
     tls: impl FnOnce(&Stage) -> Option<Arc<ServerConfig>>,
 ) -> (Stage, Operator, Voices) {
@@ -33,21 +34,36 @@ async fn stage_with(
 }
 
 impl Stage {
-    async fn pod_names(&self) -> Vec<String> {
+    pub(crate) async fn pod_names(&self) -> Vec<String> {
         let pods = self.pods.list(&ListParams::default()).await.unwrap();
         let mut names: Vec<_> = pods.iter().map(ResourceExt::name_any).collect();
         names.sort();
         names
     }
 
+    /// Waits until the pods of the target were heard.
+    pub(crate) async fn versioned(&self) {
+        self.has_version(VERSION).await;
+    }
+
+    async fn has_version(&self, wanted: &str) {
+        let look = async || match self.revision("jm").await.assessment_version {
+            Some(version) if version == wanted => Ok(()),
+            other => Err(format!("{other:?}")),
+        };
+        self.eventually(&format!("version {wanted}"), look).await;
+    }
+
     pub(crate) async fn healthy(&self) {
         self.condition("jm", "InferenceHealthy", "True", "Healthy").await;
         let status = self.policies.get("jm").await.unwrap().status.unwrap();
         assert_eq!(status.inference.unwrap().model.as_deref(), Some(MODEL));
+        let version = status.revision.unwrap().assessment_version;
+        assert_eq!(version.as_deref(), Some(VERSION));
     }
 }
 
-async fn asked_again(voices: &Voices, pod: &str, times: u64) {
+pub(crate) async fn asked_again(voices: &Voices, pod: &str, times: u64) {
     let before = voices.asked(pod);
     poll::until("polls", WITHIN, || voices.asked(pod) >= before + times)
         .await
@@ -91,6 +107,38 @@ async fn inference_healthy_follows_two_equal_polls() {
     stage.condition("jm", "Ready", "True", "Serving").await;
     voices.all_say(Says::Healthy);
     stage.healthy().await;
+}
+
+/// *Scenario*: one of two pods has had more instruments than its budget for 10 min; the budget is raised; the pod catches
+/// up. Then it tells another version of assessments than the other pod.
+/// *Guarantees*: asking is healthy all the while; the message has the budget of the spec; the status says `mixed`.
+#[tokio::test]
+async fn a_budget_that_is_too_small_is_said_and_pods_that_differ_are_mixed() {
+    let (stage, operator, voices) = stage_with("small", |_| None).await;
+    let mut spec = with_replicas(2);
+    spec["inference"] = json!({"requestsPerSecondPerReplica": 20, "scoreTTLSeconds": 600});
+    stage.apply("jm", &spec).await;
+    stage.rolled_out("jm").await;
+    stage.healthy().await;
+    let pods = stage.pod_names().await;
+    voices.budget(&pods[1], BudgetState::TooSmall);
+    let message = stage
+        .condition("jm", "InferenceHealthy", "True", "BudgetTooSmall")
+        .await;
+    for part in ["20 questions per second of each pod", "600 s", "enough for 12000"] {
+        assert!(message.contains(part), "{message}");
+    }
+    stage.event("jm", "BudgetTooSmall").await;
+    voices.budget(&pods[1], BudgetState::Enough);
+    stage.healthy().await;
+
+    voices.version(&pods[1], "another");
+    stage.has_version("mixed").await;
+    let mark = stage.plane.audit_mark().unwrap();
+    asked_again(&voices, &pods[1], 3).await;
+    assert_eq!(stage.writes(&operator, mark), [], "the same again");
+    voices.version(&pods[1], "");
+    stage.versioned().await;
 }
 
 /// Two pods that are asked over mutual TLS.

@@ -8,7 +8,7 @@ use std::task::{self, Poll};
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
-use http::Request as HttpRequest;
+use http::{Method, Request as HttpRequest};
 use jevmetrics_operator::context::Memories;
 use jevmetrics_operator::controller::Term;
 use jevmetrics_operator::events::Events;
@@ -21,25 +21,36 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tower::{BoxError, Layer, Service};
 
+use crate::coordination::sharing;
 use crate::policies::with_replicas;
 use crate::stage::Stage;
 
-/// Lets so many calls through; watches and lists are not counted.
+/// Lets so many calls through; watches and lists are not counted. Writes may take a while to arrive.
 #[derive(Clone)]
-struct Mortal {
+pub(crate) struct Mortal {
     left: Arc<AtomicUsize>,
     calls: Arc<AtomicUsize>,
     died: CancellationToken,
     loses_last_reply: bool,
+    on_the_way: Duration,
 }
 
 impl Mortal {
-    fn new(calls: usize, loses_last_reply: bool) -> Self {
+    pub(crate) fn new(calls: usize, loses_last_reply: bool) -> Self {
         Self {
             left: Arc::new(AtomicUsize::new(calls)),
             calls: Arc::default(),
             died: CancellationToken::new(),
             loses_last_reply,
+            on_the_way: Duration::ZERO,
+        }
+    }
+
+    /// Of an operator that lives, and whose writes arrive so much later.
+    pub(crate) fn slow(on_the_way: Duration) -> Self {
+        Self {
+            on_the_way,
+            ..Self::new(usize::MAX, false)
         }
     }
 }
@@ -55,7 +66,7 @@ impl<S> Layer<S> for Mortal {
     }
 }
 
-struct Dying<S> {
+pub(crate) struct Dying<S> {
     inner: S,
     life: Mortal,
 }
@@ -91,8 +102,14 @@ where
             return Box::pin(std::future::pending());
         };
         life.calls.fetch_add(1, Ordering::SeqCst);
+        let on_the_way = match *request.method() {
+            Method::PATCH => life.on_the_way,
+            _ => Duration::ZERO,
+        };
+        // Nothing is sent before it is awaited.
         let reply = self.inner.call(request);
         Box::pin(async move {
+            tokio::time::sleep(on_the_way).await;
             let reply = reply.await.map_err(Into::into);
             if left == 1 && life.loses_last_reply {
                 life.died.cancel();
@@ -103,7 +120,7 @@ where
     }
 }
 
-async fn client(stage: &Stage, life: &Mortal) -> Client {
+pub(crate) async fn client(stage: &Stage, life: &Mortal) -> Client {
     let file = Kubeconfig::read_from(stage.plane.admin_kubeconfig()).unwrap();
     let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
         .await
@@ -111,7 +128,8 @@ async fn client(stage: &Stage, life: &Mortal) -> Client {
     ClientBuilder::try_from(config).unwrap().with_layer(life).build()
 }
 
-fn term(stage: &Stage, client: Client) -> Term {
+/// An operator that leads without a Lease.
+pub(crate) fn term(stage: &Stage, client: Client) -> Term {
     Term {
         namespace: Some(stage.namespace.clone()),
         defaults: Defaults {
@@ -154,7 +172,13 @@ async fn settled(stage: &Stage, life: &Mortal) {
 async fn state(stage: &Stage) -> Value {
     let strip = |text: String, names: &[&str]| names.iter().fold(text, |text, name| text.replace(name, "_"));
     let uid = stage.uid("jm").await;
-    let names = [uid.as_str(), stage.namespace.as_str()];
+    let policy = stage.policies.get("jm").await.unwrap();
+    let shared = policy
+        .status
+        .as_ref()
+        .and_then(|status| status.coordination.as_ref());
+    let shared = shared.map_or(uid.as_str(), |shared| shared.namespace.as_str());
+    let names = [uid.as_str(), shared, stage.namespace.as_str()];
     let mut all = Vec::new();
     for (kind, object) in stage.owned(&uid).await {
         // Settings are named by their content, and that names the namespace.
@@ -184,7 +208,7 @@ async fn state(stage: &Stage) -> Value {
             .collect();
         all.push(json!([kind, name, data, object.labels(), managers]));
     }
-    let mut status = serde_json::to_value(stage.policies.get("jm").await.unwrap().status).unwrap();
+    let mut status = serde_json::to_value(&policy.status).unwrap();
     for condition in status["conditions"].as_array_mut().unwrap() {
         condition.as_object_mut().unwrap().remove("lastTransitionTime");
     }
@@ -199,19 +223,30 @@ enum Work {
     Creation,
     /// A new revision, and the number of pods let go: the old settings are pruned, replicas handed over.
     Change,
+    /// Another budget of pods that share.
+    Budget,
 }
 
 impl Work {
     async fn begin(self, stage: &Stage) {
-        stage.apply("jm", &with_replicas(0)).await;
-        if let Self::Change = self {
+        let mut sharing = sharing();
+        sharing["replicas"] = json!(0);
+        let (first, then) = match self {
+            Self::Creation => (with_replicas(0), None),
+            Self::Change => {
+                let then = json!({"revision": "2", "export": {"endpoint": "http://b.invalid:1"}});
+                (with_replicas(0), Some(then))
+            }
+            Self::Budget => {
+                let mut then = sharing.clone();
+                then["coordination"]["maxInFlight"] = json!(8);
+                (sharing, Some(then))
+            }
+        };
+        stage.apply("jm", &first).await;
+        if let Some(then) = then {
             undisturbed(stage).await;
-            stage
-                .apply(
-                    "jm",
-                    &json!({"revision": "2", "export": {"endpoint": "http://b.invalid:1"}}),
-                )
-                .await;
+            stage.apply("jm", &then).await;
         }
     }
 
@@ -267,4 +302,10 @@ async fn an_operator_that_dies_while_it_creates_leaves_what_the_next_one_complet
 #[tokio::test]
 async fn an_operator_that_dies_while_it_changes_leaves_what_the_next_one_completes() {
     Work::Change.survives_every_death().await;
+}
+
+/// *Guarantees*: a change is counted once, whatever of it was done before.
+#[tokio::test]
+async fn an_operator_that_dies_while_it_changes_a_budget_leaves_what_the_next_one_completes() {
+    Work::Budget.survives_every_death().await;
 }

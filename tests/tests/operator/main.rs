@@ -8,6 +8,7 @@
 )]
 
 mod chart;
+mod coordination;
 mod drift;
 mod history;
 mod idle;

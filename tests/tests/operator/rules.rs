@@ -53,6 +53,22 @@ pub(crate) fn full() -> Value {
             "protectedMetrics": ["up", "requests"],
             "protectedPrefixes": ["slo_"],
         },
+        "coordination": {
+            "host": "redis.example",
+            "port": 6380,
+            "database": 1,
+            "user": "jevmetrics",
+            "passwordSecretRef": {"name": "redis", "key": "password"},
+            "tls": {
+                "caSecretRef": {"name": "redis", "key": "ca"},
+                "clientSecretName": "redis-client",
+                "serverName": "redis.internal",
+            },
+            "timeoutMilliseconds": 500,
+            "leaseTTLSeconds": 15,
+            "maxInFlight": 8,
+            "requestsPerSecond": 20,
+        },
         "routing": {"tls": {"secretName": "peers"}},
         "template": {
             "image": "registry.example/dataplane:2",
@@ -87,12 +103,23 @@ const NAME: &str = "metadata.name: must have at most 36 characters of a-z 0-9 -,
 const REVISION: &str =
     "spec.revision: must have characters of A-Z a-z 0-9 . _ - only, and begin and end with a letter or digit";
 const HEADER: &str = "spec.export.headers.name: must be an HTTP header name in lower case";
+const HOST: &str =
+    "spec.coordination.host: must be a DNS name of at most 253 bytes or an address, without a port";
+const PASSWORD: &str = "spec.coordination.passwordSecretRef: must be given beside user";
+const LEASE: &str = "spec.coordination.leaseTTLSeconds: must be more than inference.timeoutMilliseconds and twice \
+                     coordination.timeoutMilliseconds together (by default 10 s, 3000 ms and 1000 ms)";
 const OWNED_HEADER: &str =
     "spec.export.headers.name: must not be a header that OTLP, gRPC or HTTP sets itself";
 
 /// A place in the policy (JSON pointer), what is put there, and what comes of it.
 fn cases() -> Vec<Case> {
     let header = |name: &str| json!([{"name": name, "secretKeyRef": {"name": "s", "key": "k"}}]);
+    let defaults_and_lease = |seconds: u32| {
+        json!({
+            "export": {"endpoint": "http://a:4317"},
+            "coordination": {"host": "redis", "leaseTTLSeconds": seconds},
+        })
+    };
     vec![
         ("/metadata/name", json!("a".repeat(36)), None),
         ("/metadata/name", json!("a".repeat(37)), Some(NAME)),
@@ -207,6 +234,69 @@ fn cases() -> Vec<Case> {
             "/spec/inference",
             json!({"baseURL": "http://jev", "tls": {"caSecretRef": {"name": "a", "key": "b"}}}),
             Some("spec.inference.tls: must not be given with an http:// baseURL: it would not be used"),
+        ),
+        ("/spec/coordination/host", json!("redis"), None),
+        (
+            "/spec/coordination/host",
+            json!("Redis.Shop.svc.cluster.local"),
+            None,
+        ),
+        ("/spec/coordination/host", json!("10.0.0.1"), None),
+        ("/spec/coordination/host", json!("fd00::1"), None),
+        ("/spec/coordination/host", json!("::1"), None),
+        ("/spec/coordination/host", json!("::ffff:10.0.0.1"), None),
+        ("/spec/coordination/host", json!("a".repeat(63)), None),
+        ("/spec/coordination/host", json!("a".repeat(64)), Some(HOST)),
+        ("/spec/coordination/host", json!("redis:6379"), Some(HOST)),
+        ("/spec/coordination/host", json!("abc:6379"), Some(HOST)),
+        ("/spec/coordination/host", json!("[::1]"), Some(HOST)),
+        ("/spec/coordination/host", json!("redis://redis"), Some(HOST)),
+        ("/spec/coordination/host", json!("redis."), Some(HOST)),
+        ("/spec/coordination/host", json!("-redis"), Some(HOST)),
+        ("/spec/coordination/host", json!("user@redis"), Some(HOST)),
+        (
+            "/spec/coordination",
+            json!({"host": "redis", "user": "a", "passwordSecretRef": {"name": "a", "key": "b"}}),
+            None,
+        ),
+        (
+            "/spec/coordination",
+            json!({"host": "redis", "user": "a"}),
+            Some(PASSWORD),
+        ),
+        (
+            "/spec/coordination",
+            json!({"host": "redis", "passwordSecretRef": {"name": "a", "key": "b"}}),
+            None,
+        ),
+        // A question may take 2 s here.
+        (
+            "/spec/coordination",
+            json!({"host": "redis", "leaseTTLSeconds": 5}),
+            None,
+        ),
+        (
+            "/spec/coordination",
+            json!({"host": "redis", "leaseTTLSeconds": 4}),
+            Some(LEASE),
+        ),
+        (
+            "/spec/coordination",
+            json!({"host": "redis", "timeoutMilliseconds": 3999}),
+            None,
+        ),
+        (
+            "/spec/coordination",
+            json!({"host": "redis", "timeoutMilliseconds": 4000}),
+            Some(LEASE),
+        ),
+        ("/spec", defaults_and_lease(6), None),
+        ("/spec", defaults_and_lease(5), Some(LEASE)),
+        ("/spec/inference", json!({"timeoutMilliseconds": 13_999}), None),
+        (
+            "/spec/inference",
+            json!({"timeoutMilliseconds": 14_000}),
+            Some(LEASE),
         ),
         ("/spec/template/labels", json!({"a.example/b": "c"}), None),
         (
@@ -339,6 +429,27 @@ async fn bounds_choices_and_unknown_fields_are_named_by_their_path() {
         (
             json!({"retention": {"keepTreshold": 1}}),
             "spec.retention.keepTreshold",
+        ),
+        (json!({"coordination": {}}), "spec.coordination.host"),
+        (
+            json!({"coordination": {"host": "a", "namespace": "a b"}}),
+            "spec.coordination.namespace",
+        ),
+        (
+            json!({"coordination": {"host": "a", "maxInFlight": 1001}}),
+            "spec.coordination.maxInFlight",
+        ),
+        (
+            json!({"coordination": {"host": "a", "leaseTTLSeconds": 3601}}),
+            "spec.coordination.leaseTTLSeconds",
+        ),
+        (
+            json!({"coordination": {"host": "a", "requestsPerSecond": 0}}),
+            "spec.coordination.requestsPerSecond",
+        ),
+        (
+            json!({"coordination": {"host": "a", "password": "b"}}),
+            "spec.coordination.password",
         ),
         (json!({"replica": 1}), "spec.replica"),
     ] {

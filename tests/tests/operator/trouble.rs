@@ -18,7 +18,7 @@ fn with_key(replicas: i32) -> Value {
     spec
 }
 
-async fn put_secret(stage: &Stage, name: &str, data: &Value) {
+pub(crate) async fn put_secret(stage: &Stage, name: &str, data: &Value) {
     let secrets: Api<Secret> = Api::namespaced(stage.client.clone(), &stage.namespace);
     let secret =
         json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data});

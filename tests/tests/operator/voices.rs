@@ -5,7 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jevmetrics_api::member::{
-    InferenceReport, InferenceState, Member, ModeInForce, PolicyReport, PolicyState, State,
+    BudgetState, CoordinationReport, InferenceReport, InferenceState, Member, ModeInForce, PolicyReport,
+    PolicyState, State,
 };
 use jevmetrics_api::peer::PORT;
 use jevmetrics_testkit::cluster::HollowNodes;
@@ -18,6 +19,9 @@ use rustls::ServerConfig;
 /// The model that all of them have asked.
 pub(crate) const MODEL: &str = "jev-1.13.0";
 
+/// All that changes an answer, as all of them say.
+pub(crate) const VERSION: &str = "5be1f3a09c7d2e48";
+
 /// What a pod says of its questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Says {
@@ -26,18 +30,47 @@ pub(crate) enum Says {
     Nothing,
 }
 
+/// What a pod says.
+#[derive(Debug, Clone)]
+struct Words {
+    says: Says,
+    budget: BudgetState,
+    version: String,
+    coordination: Option<CoordinationReport>,
+}
+
 /// Of one pod.
 #[derive(Debug)]
 struct Voice {
-    always: Says,
+    always: Words,
     /// Before that, once each.
     next: VecDeque<Says>,
     asked: u64,
 }
 
 /// The voices of all pods of some namespaces, by the pods' names. All are healthy until a test says otherwise.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Voices(Arc<Mutex<BTreeMap<String, Voice>>>);
+#[derive(Debug, Clone)]
+pub(crate) struct Voices(Arc<Mutex<All>>);
+
+#[derive(Debug)]
+struct All {
+    /// What a pod says that nobody has asked yet.
+    first: Words,
+    pods: BTreeMap<String, Voice>,
+}
+
+impl Default for Voices {
+    fn default() -> Self {
+        let first = Words {
+            says: Says::Healthy,
+            budget: BudgetState::Enough,
+            version: VERSION.to_owned(),
+            coordination: None,
+        };
+        let pods = BTreeMap::new();
+        Self(Arc::new(Mutex::new(All { first, pods })))
+    }
+}
 
 impl Voices {
     /// Gives a voice to every pod of `namespace` that starts from now on.
@@ -55,57 +88,96 @@ impl Voices {
     }
 
     fn answer(&self, pod: &Pod) -> Option<Member> {
-        let mut voices = self.lock();
-        let voice = voices.entry(pod.name_any()).or_insert(Voice {
-            always: Says::Healthy,
+        let mut all = self.lock();
+        let first = all.first.clone();
+        let voice = all.pods.entry(pod.name_any()).or_insert(Voice {
+            always: first,
             next: VecDeque::new(),
             asked: 0,
         });
         voice.asked += 1;
-        let says = voice.next.pop_front().unwrap_or(voice.always);
-        member(pod, says, voice.asked)
+        let mut words = voice.always.clone();
+        words.says = voice.next.pop_front().unwrap_or(words.says);
+        member(pod, words, voice.asked)
     }
 
-    /// What pods say from now on.
+    /// What pods say of their questions from now on.
     pub(crate) fn all_say(&self, says: Says) {
-        for voice in self.lock().values_mut() {
-            voice.always = says;
-        }
+        self.change_all(|words| words.says = says);
     }
 
-    /// What one pod says from now on.
+    /// What one pod says of its questions from now on.
     pub(crate) fn say(&self, pod: &str, says: Says) {
-        self.lock().get_mut(pod).unwrap().always = says;
+        self.change(pod, |words| words.says = says);
     }
 
     /// What one pod says the next time only.
     pub(crate) fn say_once(&self, pod: &str, says: Says) {
-        self.lock().get_mut(pod).unwrap().next.push_back(says);
+        self.lock().pods.get_mut(pod).unwrap().next.push_back(says);
+    }
+
+    /// What pods say of sharing from now on.
+    pub(crate) fn all_share(&self, report: Option<&CoordinationReport>) {
+        self.change_all(|words| words.coordination = report.cloned());
+    }
+
+    /// What one pod says of sharing from now on.
+    pub(crate) fn share(&self, pod: &str, report: CoordinationReport) {
+        self.change(pod, |words| words.coordination = Some(report));
+    }
+
+    /// What one pod says of its budget from now on.
+    pub(crate) fn budget(&self, pod: &str, budget: BudgetState) {
+        self.change(pod, |words| words.budget = budget);
+    }
+
+    /// The version of assessments that one pod tells from now on.
+    pub(crate) fn version(&self, pod: &str, version: &str) {
+        self.change(pod, |words| version.clone_into(&mut words.version));
+    }
+
+    fn change(&self, pod: &str, change: impl FnOnce(&mut Words)) {
+        change(&mut self.lock().pods.get_mut(pod).unwrap().always);
+    }
+
+    /// Of pods that are there, and of those to come.
+    fn change_all(&self, change: impl Fn(&mut Words)) {
+        let mut all = self.lock();
+        change(&mut all.first);
+        all.pods.values_mut().for_each(|voice| change(&mut voice.always));
     }
 
     /// How often a pod was asked.
     pub(crate) fn asked(&self, pod: &str) -> u64 {
-        self.lock().get(pod).map_or(0, |voice| voice.asked)
+        self.lock().pods.get(pod).map_or(0, |voice| voice.asked)
     }
 
     /// Pods that were asked, and the least that one of them was.
     pub(crate) fn least_asked(&self) -> (usize, u64) {
-        let voices = self.lock();
+        let all = self.lock();
         (
-            voices.len(),
-            voices.values().map(|voice| voice.asked).min().unwrap_or(0),
+            all.pods.len(),
+            all.pods.values().map(|voice| voice.asked).min().unwrap_or(0),
         )
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Voice>> {
+    fn lock(&self) -> MutexGuard<'_, All> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+/// The settings that a pod mounts.
+fn settings_digest(pod: &Pod) -> String {
+    let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
+    let mut names = volumes.filter_map(|volume| Some(&volume.config_map.as_ref()?.name));
+    let digest = names.find_map(|name| Some(name.rsplit_once("-settings-")?.1));
+    digest.unwrap_or_default().to_owned()
+}
+
 /// Clock, locks and the latest trouble differ from one question to the next.
-fn member(pod: &Pod, says: Says, asked: u64) -> Option<Member> {
+fn member(pod: &Pod, words: Words, asked: u64) -> Option<Member> {
     let now = i64::try_from(Timestamp::now().as_nanosecond()).unwrap();
-    let (state, reason) = match says {
+    let (state, reason) = match words.says {
         Says::Nothing => return None,
         Says::Healthy => (
             InferenceState::Healthy,
@@ -127,7 +199,7 @@ fn member(pod: &Pod, says: Says, asked: u64) -> Option<Member> {
         uid: pod.uid(),
         node: pod.spec.as_ref().and_then(|spec| spec.node_name.clone()),
         state: State::Serving,
-        settings_digest: String::new(),
+        settings_digest: settings_digest(pod),
         revision: "1".to_owned(),
         policy: PolicyReport {
             state: PolicyState::Read,
@@ -139,6 +211,9 @@ fn member(pod: &Pod, says: Says, asked: u64) -> Option<Member> {
             model: Some(MODEL.to_owned()),
             state,
             reason,
+            budget: words.budget,
+            assessment_version: words.version,
         },
+        coordination: words.coordination,
     })
 }

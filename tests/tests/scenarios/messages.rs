@@ -2,15 +2,12 @@
 
 use bytes::Bytes;
 use jevmetrics_testkit::otlp::{data_points, is_companion};
+pub(crate) use jevmetrics_testkit::source::gauges;
 use jevmetrics_testkit::source::{Generator, Shape};
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
+use opentelemetry_proto::tonic::common::v1::KeyValue;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
-use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, KeyValue};
-use opentelemetry_proto::tonic::metrics::v1::metric::Data;
-use opentelemetry_proto::tonic::metrics::v1::{
-    Gauge, Metric, NumberDataPoint, ResourceMetrics, ScopeMetrics, number_data_point,
-};
-use opentelemetry_proto::tonic::resource::v1::Resource;
+use opentelemetry_proto::tonic::metrics::v1::Metric;
 use prost::Message as _;
 
 /// Instruments and points of [`small`].
@@ -27,48 +24,6 @@ pub(crate) fn small(droppable: usize) -> Generator {
         droppable_percent: droppable,
     };
     Generator::new(shape, 1)
-}
-
-/// One gauge of one point for each name, all with this value and description.
-pub(crate) fn gauges(names: &[&str], value: i64, description: &str) -> ExportMetricsServiceRequest {
-    let metrics = names.iter().map(|name| Metric {
-        name: (*name).to_owned(),
-        description: description.to_owned(),
-        unit: "1".to_owned(),
-        metadata: Vec::new(),
-        data: Some(Data::Gauge(Gauge {
-            data_points: vec![NumberDataPoint {
-                time_unix_nano: 1_790_000_000_000_000_000,
-                value: Some(number_data_point::Value::AsInt(value)),
-                ..NumberDataPoint::default()
-            }],
-        })),
-    });
-    let scope = InstrumentationScope {
-        name: "scenario".to_owned(),
-        ..InstrumentationScope::default()
-    };
-    let service = KeyValue {
-        key: "service.name".to_owned(),
-        value: Some(AnyValue {
-            value: Some(Value::StringValue("shop".to_owned())),
-        }),
-        ..KeyValue::default()
-    };
-    ExportMetricsServiceRequest {
-        resource_metrics: vec![ResourceMetrics {
-            resource: Some(Resource {
-                attributes: vec![service],
-                ..Resource::default()
-            }),
-            scope_metrics: vec![ScopeMetrics {
-                scope: Some(scope),
-                metrics: metrics.collect(),
-                schema_url: String::new(),
-            }],
-            schema_url: String::new(),
-        }],
-    }
 }
 
 /// As bytes.

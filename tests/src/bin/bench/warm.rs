@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use jevmetrics_api::live::LivePolicy;
-use jevmetrics_dataplane::infer::Item;
+use jevmetrics_dataplane::infer::rank::Rank;
+use jevmetrics_dataplane::infer::{Item, Want};
 use jevmetrics_dataplane::retain::answers::{Action, Answers, Percent};
 use jevmetrics_dataplane::retain::assessments::Assessments;
 use jevmetrics_dataplane::retain::engine::{Engine, EngineParts, Moment, Processed, Questions};
@@ -37,8 +38,8 @@ pub(crate) struct Warm {
 struct Asked(Mutex<Vec<Item>>);
 
 impl Questions for Asked {
-    fn wants(&self) -> bool {
-        true
+    fn wants(&self, _rank: Rank) -> Want {
+        Want::Summary
     }
 
     fn offer(&self, item: Item) -> Result<(), Item> {
@@ -88,7 +89,7 @@ impl Warm {
                 };
                 self.engine
                     .assessments()
-                    .store(item.ticket, answers, MODEL, NOW.seconds);
+                    .store(item.ticket, answers, MODEL, NOW.seconds + LIFETIME);
             }
         }
         Ok(())
