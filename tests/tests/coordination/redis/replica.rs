@@ -127,7 +127,8 @@ impl Replica {
         reason = "whole and not negative"
     )]
     pub(crate) async fn count(&self, series: &str) -> u64 {
-        let scrape = self.plane.scrape().await.unwrap();
+        let scrape = poll::eventually("a scrape", WITHIN, async || self.plane.scrape().await);
+        let scrape = scrape.await.unwrap();
         let named = scrape.iter().filter(|(name, _)| name.starts_with(series));
         named.map(|(_, value)| value).sum::<f64>() as u64
     }
@@ -139,7 +140,9 @@ impl Replica {
 
     /// `/readyz`, whatever its status.
     pub(crate) async fn ready(&self) -> String {
-        self.plane.get("/readyz").await.unwrap().1
+        // A connection that was kept may end while it is used again.
+        let answer = poll::eventually("/readyz", WITHIN, async || self.plane.get("/readyz").await);
+        answer.await.unwrap().1
     }
 
     /// Its line about coordination, without the word before the colon.
