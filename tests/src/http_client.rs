@@ -16,6 +16,8 @@ pub(crate) fn build() -> reqwest::Result<reqwest::Client> {
     install_tls_provider();
     reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
+        // Servers here end connections that were idle for 10 s: one must not be used again at that moment.
+        .pool_idle_timeout(std::time::Duration::from_secs(3))
         // No system certificates are needed, and a bare container has none.
         .tls_certs_only([])
         .build()
