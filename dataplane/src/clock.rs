@@ -43,7 +43,7 @@ impl Clock {
 }
 
 /// tokio's clock, which tests can pause.
-fn now() -> Instant {
+pub(crate) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 

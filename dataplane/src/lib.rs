@@ -5,6 +5,7 @@ pub mod args;
 #[cfg(test)]
 mod asking_tests;
 mod batched_io;
+mod chance;
 pub mod clock;
 pub mod coordinate;
 pub mod export;
@@ -29,6 +30,8 @@ pub mod secret;
 mod setup;
 
 pub mod start_error;
+#[cfg(test)]
+mod test_identity;
 pub mod tls;
 pub mod verdict;
 mod wire_messages;

@@ -4,11 +4,12 @@ use std::future::ready;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jevmetrics_otlp::identity::Identity;
 
 use super::{Admission, Answering, Coordinate, Lease, LookUp, Publication, Setback, Verdict, Wait};
+use crate::clock::now;
 use crate::infer::bucket::TokenBucket;
 use crate::infer::cooldown::{Cooldown, Failed};
 use crate::infer::failure::Scope;
@@ -96,9 +97,4 @@ impl Coordinate for Local {
     fn release<'a>(&'a self, _lease: &'a Lease) -> Answering<'a, ()> {
         Box::pin(ready(Ok(())))
     }
-}
-
-/// tokio's clock, which tests can pause.
-fn now() -> Instant {
-    tokio::time::Instant::now().into_std()
 }

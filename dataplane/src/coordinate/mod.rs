@@ -44,6 +44,9 @@ use crate::retain::answers::Answers;
 pub use self::local::Local;
 pub use self::redis::{Redis, RedisConfig};
 
+/// How many identities are best looked up in one call: ten thousand take 40 round trips, and none holds the server up.
+pub const LOOK_UP_BATCH: usize = 256;
+
 /// An answer on its way. May be dropped at any point; what was sent is done all the same.
 pub type Answering<'a, T> = Pin<Box<dyn Future<Output = Result<T, Trouble>> + Send + 'a>>;
 

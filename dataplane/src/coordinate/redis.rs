@@ -26,12 +26,13 @@ use super::stats::Stats;
 use super::trouble::Trouble;
 use super::unclear::{Perhaps, Unclear};
 use super::{
-    Admission, Answering, Coordinate, Lease, LookUp, Pauses, Publication, Setback, Verdict, payload,
+    Admission, Answering, Coordinate, LOOK_UP_BATCH, Lease, LookUp, Pauses, Publication, Setback, Verdict,
+    payload,
 };
+use crate::chance::random;
+use crate::clock::now;
 use crate::infer::failure::Scope;
 
-/// How many identities are best looked up in one call: ten thousand take 40 round trips, and none holds the server up.
-const LOOKUP_BATCH: usize = 256;
 /// How long a connection is used before its name is looked up anew; up to a quarter is taken off by chance.
 const RENEW: Duration = Duration::from_mins(10);
 /// When to look again if there was no successor.
@@ -225,7 +226,7 @@ impl Redis {
 
     async fn look_up_all(&self, identities: &[Identity]) -> Result<LookUp, Trouble> {
         let mut found = Vec::with_capacity(identities.len());
-        for batch in identities.chunks(LOOKUP_BATCH) {
+        for batch in identities.chunks(LOOK_UP_BATCH) {
             match self.look_up_batch(batch).await? {
                 LookedUp::Found(entries) => found.extend(entries),
                 LookedUp::Mismatch(mismatch) => return Ok(LookUp::Mismatch(mismatch)),
@@ -492,16 +493,6 @@ fn report(change: Option<Change>) {
         }
         Some(Change::Recovered) => tracing::info!("Redis works again"),
     }
-}
-
-/// Within 0..=1, for jitter alone.
-fn random() -> f64 {
-    getrandom::u32().map_or(0.5, |random| f64::from(random) / f64::from(u32::MAX))
-}
-
-/// tokio's clock, which tests can pause.
-fn now() -> Instant {
-    tokio::time::Instant::now().into_std()
 }
 
 #[cfg(test)]

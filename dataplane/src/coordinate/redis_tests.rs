@@ -3,8 +3,6 @@
 use std::io::Write as _;
 
 use jevmetrics_api::settings::SecretSource;
-use jevmetrics_otlp::identity::{IdentityMode, identify};
-use jevmetrics_otlp::{Keys as AliasKeys, Walk};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::pki_types::ServerName;
 
@@ -15,23 +13,11 @@ use super::*;
 use crate::infer::failure::Cause;
 use crate::retain::answers::{Action, Answers, Percent};
 use crate::secret::WatchedSecret;
+use crate::test_identity::identity;
 use crate::tls::{self, TlsFiles};
 
 const PREFIX: &str = "jevmetrics:{tests}:";
 const SECOND: Duration = Duration::from_secs(1);
-
-/// The identity of a gauge.
-fn identity(name: &str) -> Identity {
-    let field =
-        |tag: u8, content: &[u8]| [&[tag, u8::try_from(content.len()).unwrap()][..], content].concat();
-    let metric = [field(0x0a, name.as_bytes()), field(0x2a, &[])].concat();
-    let request = field(0x0a, &field(0x12, &field(0x12, &metric)));
-    let mut walk = Walk::default();
-    walk.read(&request, &AliasKeys::new([1, 2, 3, 4, 5, 6])).unwrap();
-    identify(&request, &walk, 0, &IdentityMode::Complete)
-        .unwrap()
-        .unwrap()
-}
 
 fn version(revision: &str) -> Version {
     Version::new(VersionInputs {

@@ -19,6 +19,7 @@ use jevmetrics_otlp::identity::Identity;
 use tokio::task::{Id, JoinError, JoinSet};
 
 use super::agenda::{Agenda, Entry};
+use super::cooldown::{Cooldown, Failed};
 use super::failure::{Cause, Failure, Scope};
 use super::gate::Gate;
 use super::outage::{Change, Outage};
@@ -29,13 +30,13 @@ use super::reply::Reply;
 use super::sharing::Sharing;
 use super::state::Seen;
 use super::turn::{NotYet, Turn, Turns};
+use crate::chance::random;
+use crate::clock::now;
 use crate::coordinate::trouble::Trouble;
-use crate::coordinate::{self, Pauses, Shared, Verdict, Wait};
+use crate::coordinate::{self, LOOK_UP_BATCH, Pauses, Shared, Verdict, Wait};
 
 /// How often is looked whether a missing key has come. Its file is read as often.
 const KEY_LOOKS: Duration = Duration::from_secs(1);
-/// Identities in one look-up: a round trip that holds nobody up.
-const LOOK_UP: usize = 256;
 /// A look-up waits so long for company.
 const COMPANY: Duration = Duration::from_millis(10);
 /// What waits for its turn is looked up again after so long: others may have asked meanwhile.
@@ -50,9 +51,7 @@ const COURTESY: Duration = Duration::from_millis(250);
 const SIGNS: Duration = Duration::from_secs(1);
 /// How long nobody asks after a trouble that the room has no pause for.
 const LEAST_PAUSE: Duration = Duration::from_millis(250);
-/// As after a configuration fault.
-const LONGEST_PAUSE: Duration = Duration::from_secs(32);
-/// How long nobody asks if the room could not be told of a failure.
+/// How long nobody asks after a task has failed.
 const UNTOLD: Duration = Duration::from_secs(1);
 
 /// What a task hands back.
@@ -204,7 +203,7 @@ impl Dispatcher {
         }
         let is_new = !self.sought.is_empty() || self.agenda.has_new();
         let new = self.new_since.filter(|_| is_new).map(|since| {
-            if self.sought.len() >= LOOK_UP {
+            if self.sought.len() >= LOOK_UP_BATCH {
                 since
             } else {
                 since + COMPANY
@@ -220,19 +219,19 @@ impl Dispatcher {
             return;
         }
         let due = |before, most| self.agenda.to_look_up(before, most);
-        let new = due(None, LOOK_UP);
-        let room = LOOK_UP - new.len();
+        let new = due(None, LOOK_UP_BATCH);
+        let room = LOOK_UP_BATCH - new.len();
         let is_more = room == 0;
         let again_before = now.checked_sub(LOOK_AGAIN);
         let most = if self.sought.len() < room {
-            LOOK_UP - self.sought.len()
+            LOOK_UP_BATCH - self.sought.len()
         } else {
             new.len() + room.min(AGAIN_AT_ONCE)
         };
         let waiting = due(again_before, most.max(new.len()));
         let mut identities: Vec<Identity> = waiting.iter().map(|(_, item)| item.identity).collect();
         let waiting: Vec<u64> = waiting.into_iter().map(|(number, _)| number).collect();
-        let others = self.sought.len().min(LOOK_UP.saturating_sub(waiting.len()));
+        let others = self.sought.len().min(LOOK_UP_BATCH.saturating_sub(waiting.len()));
         let sought: Vec<Sought> = self.sought.drain(..others).collect();
         identities.extend(sought.iter().map(|sought| sought.identity));
         let room = Arc::clone(&self.turns.room);
@@ -317,8 +316,7 @@ impl Dispatcher {
             }
             Err(trouble) => {
                 self.failed(trouble, now);
-                self.reading.close_for(LEAST_PAUSE, now);
-                self.reading.pause();
+                self.reading.pause_for(LEAST_PAUSE, now);
                 self.not_looked_up(batch, now);
                 return;
             }
@@ -364,12 +362,7 @@ impl Dispatcher {
 
     /// A refresh wants more than what it has.
     fn is_of_use(&self, shared: &Shared, rank: Rank, now: Instant) -> bool {
-        let least = if rank.is_refresh() {
-            self.turns.little
-        } else {
-            Duration::ZERO
-        };
-        shared.expires.saturating_duration_since(now) > least
+        shared.expires.saturating_duration_since(now) > self.turns.least(rank)
     }
 
     /// What has a summary waits for the next look-up. What has none comes again: nobody must hold a place for as long as
@@ -449,16 +442,13 @@ impl Dispatcher {
                 }
                 self.outage.lasts(now + left);
                 self.show_trouble();
-                self.asking.close_for(left + self.spread(), now);
-                self.asking.pause();
+                self.asking.pause_for(left + self.spread(), now);
             }
             Wait::Pending { left, .. } => {
-                self.asking.close_for(left + self.spread(), now);
-                self.asking.pause();
+                self.asking.pause_for(left + self.spread(), now);
             }
             Wait::Superseded(_) => {
-                self.asking.close(now, random());
-                self.asking.pause();
+                self.asking.pause(now, random());
             }
         }
         self.agenda.give_back(entry);
@@ -521,7 +511,7 @@ impl Dispatcher {
                     return;
                 }
                 let told = pause.filter(|pause| !pause.is_zero());
-                let pause = told.unwrap_or_else(|| own_pause(&failure));
+                let pause = told.unwrap_or_else(|| own_pause(&failure, now));
                 self.note_failure(&failure, asked_at, pause, now);
                 claim.asked_in_vain(failure.cause());
             }
@@ -571,8 +561,7 @@ impl Dispatcher {
                 tracing::warn!(%failure, ?pause, "asking the model fails: everything new is kept");
             }
         }
-        self.asking.close_for(pause, now);
-        self.asking.pause();
+        self.asking.pause_for(pause, now);
         self.show_trouble();
     }
 
@@ -585,10 +574,8 @@ impl Dispatcher {
     fn failed(&mut self, trouble: Trouble, now: Instant) {
         self.sharing.failed(trouble, now);
         let Pauses { reading, writing } = self.turns.room.pauses();
-        self.reading.close_for(reading, now);
-        self.reading.pause();
-        self.asking.close_for(writing.max(reading).max(LEAST_PAUSE), now);
-        self.asking.pause();
+        self.reading.pause_for(reading, now);
+        self.asking.pause_for(writing.max(reading).max(LEAST_PAUSE), now);
     }
 
     fn contradicted(&mut self, mismatch: coordinate::Mismatch, now: Instant) {
@@ -597,8 +584,7 @@ impl Dispatcher {
             tracing::error!("{text}: nothing is looked up or asked");
         }
         for gate in [&mut self.reading, &mut self.asking] {
-            gate.close(now, random());
-            gate.pause();
+            gate.pause(now, random());
         }
     }
 
@@ -635,12 +621,17 @@ impl Dispatcher {
 }
 
 /// How long to leave Jev alone if the room could not be told: what it would have said of a first failure.
-fn own_pause(failure: &Failure) -> Duration {
-    let least = match failure.cause().scope() {
-        Scope::Configuration => LONGEST_PAUSE,
-        Scope::Passing | Scope::Instrument => UNTOLD,
-    };
-    failure.wait().unwrap_or_default().max(least)
+fn own_pause(failure: &Failure, now: Instant) -> Duration {
+    let mut cooldown = Cooldown::default();
+    cooldown.failed(
+        now,
+        Failed {
+            asked_at: now,
+            configuration: failure.cause().scope() == Scope::Configuration,
+            wait: failure.wait(),
+        },
+    );
+    cooldown.remaining(now)
 }
 
 /// The group has an answer.
@@ -656,16 +647,6 @@ async fn until(at: Option<Instant>) {
         Some(at) => tokio::time::sleep_until(at.into()).await,
         None => std::future::pending().await,
     }
-}
-
-/// Within 0..=1, for jitter alone.
-fn random() -> f64 {
-    getrandom::u32().map_or(0.5, |random| f64::from(random) / f64::from(u32::MAX))
-}
-
-/// tokio's clock, which tests can pause.
-fn now() -> Instant {
-    tokio::time::Instant::now().into_std()
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use crate::infer::rank::Rank;
 use crate::infer::state::Health;
 use crate::infer::{Inference, Item, Outcomes, Pace, Summary, Ticket, Want, fixtures, reply};
 use crate::retain::answers::Answers;
+use crate::test_identity;
 
 /// A question that reached the server and waits for the test to answer it.
 struct Question {
@@ -137,7 +138,7 @@ impl Bench {
         self.inference
             .offer(Item {
                 ticket: Ticket { slot, generation: 1 },
-                identity: fixtures::identity(&summary.name),
+                identity: test_identity::identity(&summary.name),
                 rank: unknown(1),
                 summary,
             })
@@ -168,14 +169,8 @@ impl Bench {
         self.inference.state(now()).health
     }
 
-    /// The value of the line of the scrape that begins with `series`.
     fn metric(&self, series: &str) -> Option<f64> {
-        let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &self.registry).unwrap();
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix(series)?.strip_prefix(' '))?;
-        Some(line.parse().unwrap())
+        fixtures::metric(&self.registry, series)
     }
 }
 

@@ -1,11 +1,10 @@
 //! What the tests of this room share.
 #![allow(clippy::unwrap_used)]
 
+use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 
-use jevmetrics_otlp::identity::{Identity, IdentityMode, identify};
 use jevmetrics_otlp::summary::{DataType, Summary};
-use jevmetrics_otlp::{Keys, Walk};
 
 /// A counter with everything that a summary can hold.
 pub(super) fn summary() -> Summary {
@@ -47,17 +46,12 @@ pub(super) fn reply() -> Value {
     })
 }
 
-/// The identity of a gauge with this name, without resource and scope.
-pub(super) fn identity(name: &str) -> Identity {
-    let field = |tag: u8, payload: &[u8]| {
-        let length = u8::try_from(payload.len()).unwrap_or(u8::MAX);
-        [&[tag, length], payload].concat()
-    };
-    let metric = [field(0x0a, name.as_bytes()), field(0x2a, b"")].concat();
-    let request = field(0x0a, &field(0x12, &field(0x12, &metric)));
-    let mut walk = Walk::default();
-    walk.read(&request, &Keys::new([0; 6])).unwrap();
-    identify(&request, &walk, 0, &IdentityMode::Complete)
-        .unwrap()
-        .unwrap()
+/// The value of the line of the scrape that begins with `series`.
+pub(super) fn metric(registry: &Registry, series: &str) -> Option<f64> {
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, registry).unwrap();
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(series)?.strip_prefix(' '))?;
+    Some(line.parse().unwrap())
 }

@@ -32,8 +32,15 @@ impl Gate {
         self.waits = (self.waits + 1).min(DOUBLINGS);
     }
 
-    /// While it is closed, what is new need not come: something is wrong that takes longer than a turn.
-    pub(super) fn pause(&mut self) {
+    /// As [`Self::close_for`], and what is new need not come: something is wrong that takes longer than a turn.
+    pub(super) fn pause_for(&mut self, left: Duration, now: Instant) {
+        self.close_for(left, now);
+        self.paused_until = self.until;
+    }
+
+    /// The same for [`Self::close`].
+    pub(super) fn pause(&mut self, now: Instant, random: f64) {
+        self.close(now, random);
         self.paused_until = self.until;
     }
 
@@ -105,7 +112,7 @@ mod tests {
         let mut gate = Gate::default();
         gate.close(now, 0.0);
         assert!(!gate.is_pause(now));
-        gate.pause();
+        gate.pause_for(milliseconds(100), now);
         assert!(gate.is_pause(now));
         gate.close_for(milliseconds(500), now);
         assert!(gate.is_pause(now), "still");

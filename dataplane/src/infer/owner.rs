@@ -75,18 +75,12 @@ impl Owner<'_> {
                     answers: reply.answers,
                     model: reply.model.clone(),
                 };
-                match self.publish(&lease, &verdict).await {
-                    Ok(Publication::Published(expires)) => Ended::Assessed(reply, expires),
-                    Ok(Publication::Late) => Ended::Late,
-                    Err(trouble) => self.unpublished(&lease, trouble).await,
-                }
+                self.publish(&lease, &verdict, |expires| Ended::Assessed(reply, expires))
+                    .await
             }
             Err(failure) if failure.cause().scope() == Scope::Instrument && !concerns_all() => {
-                match self.publish(&lease, &Verdict::Refused).await {
-                    Ok(Publication::Published(expires)) => Ended::Refused(failure.cause(), expires),
-                    Ok(Publication::Late) => Ended::Late,
-                    Err(trouble) => self.unpublished(&lease, trouble).await,
-                }
+                let refused = |expires| Ended::Refused(failure.cause(), expires);
+                self.publish(&lease, &Verdict::Refused, refused).await
             }
             Err(failure) => {
                 let setback = Setback {
@@ -114,14 +108,21 @@ impl Owner<'_> {
         result
     }
 
-    async fn publish(&self, lease: &Lease, verdict: &Verdict) -> Result<Publication, Trouble> {
-        self.insist(lease, || self.room.publish(lease, verdict)).await
-    }
-
-    /// Others need not wait for the end of the lease. A full server still takes it back.
-    async fn unpublished(&self, lease: &Lease, trouble: Trouble) -> Ended {
-        let _ = self.room.release(lease).await;
-        Ended::Unpublished(trouble)
+    async fn publish(
+        &self,
+        lease: &Lease,
+        verdict: &Verdict,
+        published: impl FnOnce(Instant) -> Ended,
+    ) -> Ended {
+        match self.insist(lease, || self.room.publish(lease, verdict)).await {
+            Ok(Publication::Published(expires)) => published(expires),
+            Ok(Publication::Late) => Ended::Late,
+            Err(trouble) => {
+                // Others need not wait for the end of the lease. A full server still takes it back.
+                let _ = self.room.release(lease).await;
+                Ended::Unpublished(trouble)
+            }
+        }
     }
 
     /// The end of a question has cost one: a call that fails is no reason to keep it from the room while the lease lasts.
@@ -153,6 +154,7 @@ mod tests {
     use crate::coordinate::{Admission, LookUp};
     use crate::infer::ask::Asking;
     use crate::infer::{fixtures, reply};
+    use crate::test_identity;
 
     /// Notes its calls; publications are answered one by one, then always with `Published`.
     #[derive(Default)]
@@ -228,7 +230,7 @@ mod tests {
     fn lease(deadline: Duration) -> Lease {
         let now = tokio::time::Instant::now().into_std();
         Lease {
-            identity: fixtures::identity("a"),
+            identity: test_identity::identity("a"),
             token: "t-1".to_owned(),
             asked_at: now,
             deadline: Some(now + deadline),

@@ -18,6 +18,7 @@ use crate::infer::ask::{Ask, Asking};
 use crate::infer::rank::Rank;
 use crate::infer::{Enquiry, Inference, Item, Outcomes, Pace, Summary, Ticket, Want, fixtures, reply};
 use crate::retain::answers::Answers;
+use crate::test_identity;
 
 const SECOND: Duration = Duration::from_secs(1);
 const TTL: Duration = Duration::from_mins(15);
@@ -246,7 +247,7 @@ fn name(slot: u32) -> String {
 }
 
 fn identity(slot: u32) -> Identity {
-    fixtures::identity(&name(slot))
+    test_identity::identity(&name(slot))
 }
 
 impl Bench {
@@ -290,12 +291,7 @@ impl Bench {
     }
 
     fn metric(&self, series: &str) -> Option<f64> {
-        let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &self.registry).unwrap();
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix(series)?.strip_prefix(' '))?;
-        Some(line.parse().unwrap())
+        fixtures::metric(&self.registry, series)
     }
 
     fn line(&self) -> String {

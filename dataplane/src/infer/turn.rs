@@ -17,6 +17,7 @@ use super::ask::Ask;
 use super::held::Held;
 use super::owner::{Ended, Owner};
 use super::queue::{Claim, Pending};
+use super::rank::Rank;
 use super::refusals::Refusals;
 use super::stats::Stats;
 use crate::coordinate::trouble::Trouble;
@@ -57,13 +58,18 @@ pub(super) enum NotYet {
 }
 
 impl Turns {
-    /// Takes one turn.
-    pub(super) async fn take(self, entry: Entry<Box<Pending>>) -> Turn {
-        let least = if entry.rank().is_refresh() {
+    /// What must be left of the life of a shared assessment to be of use for one with this rank.
+    pub(super) fn least(&self, rank: Rank) -> Duration {
+        if rank.is_refresh() {
             self.little
         } else {
             Duration::ZERO
-        };
+        }
+    }
+
+    /// Takes one turn.
+    pub(super) async fn take(self, entry: Entry<Box<Pending>>) -> Turn {
+        let least = self.least(entry.rank());
         let lease = match self.room.admit(entry.item.identity, least).await {
             Ok(Admission::Owner(lease)) => lease,
             Ok(Admission::Hit(shared)) => return Turn::Hit(entry, shared),

@@ -8,6 +8,7 @@ use tokio::sync::watch;
 
 use crate::args::Pod;
 use crate::clock::Clock;
+use crate::coordinate::Coordinate as _;
 use crate::infer::Inference;
 use crate::live::LiveState;
 use crate::observe::health::{Life, Readiness};
@@ -94,7 +95,7 @@ impl Heartbeat {
     fn coordination(&self, now: Instant) -> Option<CoordinationReport> {
         let shared = self.room.shared.as_ref()?;
         let state = self.inference.sharing(now)?;
-        let generation = shared.redis.block().map_or(0, |block| block.generation);
+        let generation = shared.redis.generation();
         let highest = state.highest_generation.max(generation);
         // Larger ones come from nobody that follows the documents.
         let whole = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use jevmetrics_testkit::poll;
 use serde_json::{Value, json};
 
+use crate::pods::restricted;
 use crate::site::{POLICY, Place, WITHIN};
 use crate::traffic::Load;
 
@@ -35,13 +36,7 @@ fn redis(namespace: &str) -> Value {
                 "image": image,
                 "args": arguments,
                 "readinessProbe": ready,
-                "securityContext": {
-                    "allowPrivilegeEscalation": false,
-                    "readOnlyRootFilesystem": true,
-                    "runAsNonRoot": true,
-                    "capabilities": {"drop": ["ALL"]},
-                    "seccompProfile": {"type": "RuntimeDefault"},
-                },
+                "securityContext": restricted(),
             }],
             "automountServiceAccountToken": false,
             "terminationGracePeriodSeconds": 1,

@@ -9,7 +9,7 @@ use kube::Api;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::pods::{Space, is_ready, name};
+use crate::pods::{Space, is_ready, name, restricted};
 
 const PORT: u16 = 8080;
 
@@ -44,13 +44,7 @@ fn pod(arguments: &[&str]) -> Value {
             "image": PROBE_IMAGE,
             "args": arguments,
             "readinessProbe": {"httpGet": {"path": "/health", "port": PORT}, "periodSeconds": 1, "timeoutSeconds": 5, "failureThreshold": 1},
-            "securityContext": {
-                "allowPrivilegeEscalation": false,
-                "readOnlyRootFilesystem": true,
-                "runAsNonRoot": true,
-                "capabilities": {"drop": ["ALL"]},
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
+            "securityContext": restricted(),
         }],
         "automountServiceAccountToken": false,
         "terminationGracePeriodSeconds": 5,

@@ -71,17 +71,11 @@ impl Holders {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use jevmetrics_otlp::identity::{IdentityMode, identify};
-    use jevmetrics_otlp::{Keys, Walk};
+    use crate::test_identity;
 
     /// The identity of a gauge whose name has one byte.
     fn identity(name: u8) -> Identity {
-        let request = [0x0a, 9, 0x12, 7, 0x12, 5, 0x0a, 1, name, 0x2a, 0];
-        let mut walk = Walk::default();
-        walk.read(&request, &Keys::new([1, 2, 3, 4, 5, 6])).unwrap();
-        identify(&request, &walk, 0, &IdentityMode::Complete)
-            .unwrap()
-            .unwrap()
+        test_identity::identity(&char::from(name).to_string())
     }
 
     #[test]

@@ -1,10 +1,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use jevmetrics_otlp::identity::{Identity, IdentityMode, InvalidIdentity, identify};
-use jevmetrics_otlp::{Keys, Walk};
+use jevmetrics_otlp::identity::{Identity, InvalidIdentity};
 
 use super::*;
 use crate::retain::answers::{Action, Percent};
+use crate::test_identity;
 
 mod capacity;
 mod questions;
@@ -13,16 +13,9 @@ mod stress;
 
 const LIFETIME: Seconds = 900;
 
-/// The identity of the gauge of this number, without resource and scope.
+/// The identity of the gauge of this number.
 fn identity(number: usize) -> Identity {
-    let field = |tag: u8, payload: &[u8]| [&[tag, u8::try_from(payload.len()).unwrap()], payload].concat();
-    let metric = [field(0x0a, format!("m{number}").as_bytes()), field(0x2a, b"")].concat();
-    let request = field(0x0a, &field(0x12, &field(0x12, &metric)));
-    let mut walk = Walk::default();
-    walk.read(&request, &Keys::new([0; 6])).unwrap();
-    identify(&request, &walk, 0, &IdentityMode::Complete)
-        .unwrap()
-        .unwrap()
+    test_identity::identity(&format!("m{number}"))
 }
 
 /// An alias as even as a hash; `form` tells those of one identity apart.
