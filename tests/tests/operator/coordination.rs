@@ -138,8 +138,7 @@ async fn settled(prefix: &str) -> (Stage, Operator, Voices, String) {
         .condition("jm", "CoordinationHealthy", "True", "Healthy")
         .await;
     stage.healthy().await;
-    let mark = stage.plane.audit_mark().unwrap();
-    stage.settled(&operator, mark).await;
+    stage.calm(&operator).await;
     (stage, operator, voices, namespace)
 }
 
@@ -181,8 +180,7 @@ async fn a_changed_budget_acts_at_once_is_counted_and_rolls_nothing() {
         (budget.lease(), budget.max_in_flight().get()),
         (Duration::from_secs(10), 4)
     );
-    let mark = stage.plane.audit_mark().unwrap();
-    stage.settled(&operator, mark).await;
+    stage.calm(&operator).await;
 
     let changes = [
         ("requestsPerSecond", 20, 20),
@@ -280,9 +278,7 @@ async fn what_is_lost_or_edited_is_healed_and_the_generation_never_falls() {
     stage
         .condition("jm", "CoordinationHealthy", "True", "Healthy")
         .await;
-    let mark = stage.plane.audit_mark().unwrap();
-    stage.settled(&operator, mark).await;
-    let mark = stage.plane.audit_mark().unwrap();
+    let mark = stage.calm(&operator).await;
     asked_again(&voices, &stage.pod_names().await[0], 3).await;
     assert_eq!(stage.settled(&operator, mark).await, [], "all agree");
 }
@@ -310,7 +306,7 @@ async fn what_only_pods_remember_is_not_fallen_below() {
     stage
         .condition("jm", "CoordinationHealthy", "True", "BudgetPending")
         .await;
-    let mark = stage.plane.audit_mark().unwrap();
+    let mark = stage.calm(&operator).await;
     asked_again(&voices, &pods[0], 3).await;
     assert_eq!(stage.settled(&operator, mark).await, [], "it has settled");
 }
@@ -380,7 +376,7 @@ async fn coordination_healthy_is_what_pods_say() {
         message.contains(&pods[1]) && message.contains("timeout"),
         "{message}"
     );
-    let mark = stage.plane.audit_mark().unwrap();
+    let mark = stage.calm(&operator).await;
     for words in ["closed", "timeout", "closed"] {
         voices.share(&pods[1], with_reason(says(Failing), words));
         asked_again(&voices, &pods[1], 1).await;
@@ -397,7 +393,7 @@ async fn coordination_healthy_is_what_pods_say() {
     assert!(message.contains(&pods[1]) && message.contains(both), "{message}");
     voices.share(&pods[1], says(Pending));
     turned("True", "BudgetPending").await;
-    let mark = stage.plane.audit_mark().unwrap();
+    let mark = stage.calm(&operator).await;
     voices.share(&pods[1], says(Superseded));
     asked_again(&voices, &pods[1], 3).await;
     assert_eq!(stage.writes(&operator, mark), [], "it is the same for people");
@@ -409,7 +405,7 @@ async fn coordination_healthy_is_what_pods_say() {
     let message = turned("True", "EvictingPolicy").await;
     assert!(message.contains("allkeys-lru"), "{message}");
     stage.event("jm", "EvictingPolicy").await;
-    let mark = stage.plane.audit_mark().unwrap();
+    let mark = stage.calm(&operator).await;
     asked_again(&voices, &pods[0], 3).await;
     assert_eq!(stage.writes(&operator, mark), [], "the same again");
     assert_eq!(stage.events_of("EvictingPolicy").await, 1);

@@ -79,10 +79,8 @@ async fn inference_healthy_follows_two_equal_polls() {
     stage.rolled_out("jm").await;
     stage.healthy().await;
     let pods = stage.pod_names().await;
-    let first = stage.plane.audit_mark().unwrap();
-    stage.settled(&operator, first).await;
 
-    let mark = stage.plane.audit_mark().unwrap();
+    let mark = stage.calm(&operator).await;
     for odd in [Says::Failing, Says::Nothing] {
         voices.say_once(&pods[0], odd);
         voices.say_once(&pods[1], odd);
@@ -134,7 +132,7 @@ async fn a_budget_that_is_too_small_is_said_and_pods_that_differ_are_mixed() {
 
     voices.version(&pods[1], "another");
     stage.has_version("mixed").await;
-    let mark = stage.plane.audit_mark().unwrap();
+    let mark = stage.calm(&operator).await;
     asked_again(&voices, &pods[1], 3).await;
     assert_eq!(stage.writes(&operator, mark), [], "the same again");
     voices.version(&pods[1], "");

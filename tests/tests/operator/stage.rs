@@ -223,6 +223,13 @@ impl Stage {
         settled(QUIET, || self.writes(operator, mark)).await
     }
 
+    /// The moment from which an operator has nothing left to write of what was before.
+    pub(crate) async fn calm(&self, operator: &Operator) -> Mark {
+        let mark = self.plane.audit_mark().unwrap();
+        self.settled(operator, mark).await;
+        self.plane.audit_mark().unwrap()
+    }
+
     /// As [`Stage::settled`], but for the status: what pods say may turn a condition at any time.
     pub(crate) async fn settled_objects(&self, operator: &Operator, mark: Mark) -> Vec<Request> {
         let mut writes = self.settled(operator, mark).await;

@@ -61,7 +61,7 @@ async fn a_missing_api_key_is_named_and_holds_up_nothing() {
     put_secret(&stage, "jev", &json!({"api-key": "sk-very-secret"})).await;
     stage.condition("jm", "ConfigurationValid", "True", "Valid").await;
 
-    let mark = stage.plane.audit_mark().unwrap();
+    let mark = stage.calm(&operator).await;
     put_secret(&stage, "jev", &json!({"api-key": "sk-another-secret"})).await;
     assert_eq!(
         stage.settled(&operator, mark).await,
@@ -216,7 +216,7 @@ async fn an_undecodable_and_a_contradicting_policy_say_so_and_disturb_nobody() {
         assert_eq!(deployment.status.unwrap().ready_replicas, Some(1), "{name}");
     }
     // Both are quiet about it, and heal.
-    let mark = plane.audit_mark().unwrap();
+    let mark = stage.calm(&operator).await;
     assert_eq!(changed(&stage.settled(&operator, mark).await), [""; 0]);
     raw.patch("odd", &params, &patch(json!({"replicas": 1})))
         .await

@@ -74,6 +74,7 @@ mod tests {
         let object = version.map(|version| json!({"metadata": {"uid": "u", "resourceVersion": version}}));
         serde_json::from_value(json!({
             "auditID": "1", "stage": "ResponseComplete", "requestURI": uri, "verb": verb,
+            "requestReceivedTimestamp": "2026-01-02T03:04:05.678901Z",
             "user": {"username": "somebody"}, "objectRef": {"resource": "configmaps"},
             "responseStatus": {"code": code}, "responseObject": object,
         }))

@@ -1,5 +1,6 @@
 //! A line of the audit log, as far as it is read: `Event` of `audit.k8s.io/v1`.
 
+use jiff::Timestamp;
 use serde::Deserialize;
 
 #[derive(Debug, Deserialize)]
@@ -8,6 +9,8 @@ pub(super) struct Event {
     #[serde(rename = "auditID")]
     pub(super) audit_id: String,
     pub(super) stage: String,
+    /// When the request came in.
+    pub(super) request_received_timestamp: Timestamp,
     #[serde(rename = "requestURI")]
     pub(super) request_uri: String,
     pub(super) verb: String,

@@ -72,6 +72,7 @@ impl Log {
         // A name that the server has made is only in its answer.
         let made = event.response_object.map(|object| object.metadata.name);
         self.requests.push(Request {
+            received: event.request_received_timestamp,
             user: event.impersonated_user.unwrap_or(event.user).username,
             verb: event.verb,
             group: object.api_group,

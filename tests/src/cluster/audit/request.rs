@@ -1,5 +1,7 @@
 //! A request as tests ask about it.
 
+use jiff::Timestamp;
+
 /// What a request did to what is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Effect {
@@ -20,6 +22,8 @@ pub enum Effect {
 /// A request that was answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
+    /// When it came in.
+    pub received: Timestamp,
     /// Who asked.
     pub user: String,
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
