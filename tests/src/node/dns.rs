@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::images::{DNS_IMAGE, PROBE_IMAGE};
+use super::restricted::restricted;
 use super::settings::DNS;
 
 /// Where all of it is.
@@ -120,15 +121,5 @@ fn lookup() -> Value {
                 "securityContext": restricted(),
             }],
         },
-    })
-}
-
-fn restricted() -> Value {
-    json!({
-        "allowPrivilegeEscalation": false,
-        "readOnlyRootFilesystem": true,
-        "runAsNonRoot": true,
-        "capabilities": {"drop": ["ALL"]},
-        "seccompProfile": {"type": "RuntimeDefault"},
     })
 }

@@ -23,6 +23,7 @@ mod daemons;
 mod dns;
 mod error;
 mod images;
+mod restricted;
 mod sandbox;
 mod settings;
 mod start;
@@ -40,6 +41,7 @@ use daemons::Daemons;
 pub use daemon::Daemon;
 pub use error::NodeError;
 pub use images::{IMAGES_VARIABLE, PROBE_IMAGE, images_folder};
+pub use restricted::restricted;
 
 /// The name of the node.
 pub const NODE: &str = "node";

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use jevmetrics_testkit::node::restricted;
 use jevmetrics_testkit::poll;
 use serde_json::{Value, json};
 
-use crate::pods::restricted;
 use crate::site::{POLICY, Place, WITHIN};
 use crate::traffic::Load;
 

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use jevmetrics_testkit::node::{Daemon, NODE, PROBE_IMAGE};
+use jevmetrics_testkit::node::{Daemon, NODE, PROBE_IMAGE, restricted};
 use k8s_openapi::api::core::v1::Service;
 use kube::Api;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::pods::{Space, is_ready, name, restricted};
+use crate::pods::{Space, is_ready, name};
 
 const PORT: u16 = 8080;
 

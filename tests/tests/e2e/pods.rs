@@ -14,17 +14,6 @@ use serde_json::{Value, json};
 /// Longer than anything takes on a busy machine: pods that start, end, are noticed.
 pub(crate) const WITHIN: Duration = Duration::from_mins(2);
 
-/// What the security level "restricted" asks of a container.
-pub(crate) fn restricted() -> Value {
-    json!({
-        "allowPrivilegeEscalation": false,
-        "readOnlyRootFilesystem": true,
-        "runAsNonRoot": true,
-        "capabilities": {"drop": ["ALL"]},
-        "seccompProfile": {"type": "RuntimeDefault"},
-    })
-}
-
 /// A namespace in which only pods of the security level "restricted" may run.
 pub(crate) struct Space {
     pub(crate) node: &'static Node,
