@@ -5,10 +5,12 @@
 //! with a document is said for all its fields at once, and never with text from the document.
 
 mod document;
+pub mod hostname;
 pub mod live;
 pub mod member;
 pub mod peer;
 pub mod policy;
+pub mod routing;
 pub mod settings;
 
 pub use document::{MAX_DOCUMENT_BYTES, SettingsError, Violation};

@@ -4,10 +4,16 @@
 //! cannot silently mean a default.
 
 use std::collections::HashSet;
+use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 use super::error::shown_name;
 use super::{Node, Problems, Read, Refused};
+
+/// A type of whole numbers.
+pub(crate) trait Whole: TryFrom<i128> + PartialOrd + Display {}
+
+impl<N: TryFrom<i128> + PartialOrd + Display> Whole for N {}
 
 /// The fields of one mapping that were not read yet.
 pub(crate) struct Fields<'p> {
@@ -103,14 +109,18 @@ impl<'p> Fields<'p> {
     }
 
     /// A whole number within `bounds` that must be given.
-    pub(crate) fn required_integer(&mut self, name: &'static str, bounds: RangeInclusive<u32>) -> Read<u32> {
+    pub(crate) fn required_integer<N: Whole>(
+        &mut self,
+        name: &'static str,
+        bounds: RangeInclusive<N>,
+    ) -> Read<N> {
         match self.take(name) {
             None => Err(self.refuse(name, "must be given")),
             Some(node) => self.in_bounds(name, &node, bounds),
         }
     }
 
-    fn in_bounds(&self, name: &str, node: &Node, bounds: RangeInclusive<u32>) -> Read<u32> {
+    fn in_bounds<N: Whole>(&self, name: &str, node: &Node, bounds: RangeInclusive<N>) -> Read<N> {
         let must = if bounds.start() == bounds.end() {
             format!("must be {}", bounds.start())
         } else {
@@ -121,7 +131,7 @@ impl<'p> Fields<'p> {
             )
         };
         match node {
-            Node::Integer(value) => match u32::try_from(*value) {
+            Node::Integer(value) => match N::try_from(*value) {
                 Ok(number) if bounds.contains(&number) => Ok(number),
                 _ => Err(self.refuse(name, format!("{must}, is {value}"))),
             },

@@ -1,4 +1,4 @@
-//! The canonical encoding of identities. Frozen: see [`crate::identity`].
+//! The canonical encoding of identities and affinity keys. Frozen: see [`crate::identity`] and [`crate::affinity`].
 
 use crate::identity::{IdentityMode, InvalidIdentity, MAX_VALUE_DEPTH};
 use crate::value::{Attribute, Value};
@@ -27,7 +27,7 @@ impl Canonical {
         self.bytes.extend_from_slice(bytes.unwrap_or_default());
     }
 
-    fn blob(&mut self, bytes: &[u8]) {
+    pub(crate) fn blob(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
         self.bytes.extend_from_slice(bytes);
     }
@@ -84,7 +84,7 @@ impl Canonical {
         Ok(())
     }
 
-    fn value(&mut self, value: &Value<'_>, depth: u32) -> Result<(), InvalidIdentity> {
+    pub(crate) fn value(&mut self, value: &Value<'_>, depth: u32) -> Result<(), InvalidIdentity> {
         match value {
             Value::Absent => self.byte(0),
             Value::Empty => self.byte(1),

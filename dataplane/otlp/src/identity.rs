@@ -71,6 +71,10 @@ impl ContextAttributes {
         Self(names)
     }
 
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
     pub(crate) fn contains(&self, key: &[u8]) -> bool {
         self.0.binary_search_by(|name| name.as_bytes().cmp(key)).is_ok()
     }

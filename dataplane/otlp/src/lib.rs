@@ -3,10 +3,12 @@
 //! ```text
 //! request bytes -> Walk::read -> alias of each metric -> (unknown alias: identity, summary)
 //!                                                     -> splice(which to drop, which to annotate)
+//!                          -> affinity key of each resource
 //! ```
 //!
 //! What is kept leaves byte for byte as it came. What lies inside data points is not read.
 
+pub mod affinity;
 mod alias;
 mod canonical;
 mod check;

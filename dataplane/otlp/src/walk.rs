@@ -386,6 +386,11 @@ impl Walk {
         parts(request, singular.spans(&self.scope_repeats))
     }
 
+    /// Number of resources, which are counted from 0 in the order of the request.
+    pub fn resources(&self) -> u32 {
+        as_u32(self.resources.len())
+    }
+
     /// The metrics, in the order of the request.
     #[inline]
     pub fn metrics(&self) -> &[MetricRecord] {

@@ -7,6 +7,7 @@
     clippy::cast_precision_loss
 )]
 
+mod affinity;
 mod build;
 mod companions;
 mod cost;
