@@ -1,7 +1,8 @@
 //! The live object: what acts within seconds and changes no answer.
 //!
-//! A file with the key `policy`, or a `ConfigMap` whose `data.policy` is the text below that key. Thresholds and lists leave here in the form in which they
-//! are compared: sorted, without duplicates.
+//! A file with the key `policy`, or a `ConfigMap` whose `data.policy` is the text below that key; the key `routing` beside
+//! it is read by [`crate::routing`]. Thresholds and lists leave here in the form in which they are compared: sorted,
+//! without duplicates.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -83,7 +84,11 @@ const MAX_NAME_BYTES: usize = 255;
 impl LivePolicy {
     /// Reads a live object; the error names every field that breaks its rule.
     pub fn from_yaml(yaml: &str) -> Result<Self, SettingsError> {
-        document::read(yaml, |object| object.section("policy", Self::read))
+        document::read(yaml, |object| {
+            // `crate::routing` reads it: each of the two keys holds by itself, as in a `ConfigMap`.
+            object.take("routing");
+            object.section("policy", Self::read)
+        })
     }
 
     /// Reads the text of `data.policy` of a live `ConfigMap`; errors name its fields as those of a live file.

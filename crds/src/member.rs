@@ -10,6 +10,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::live::Mode;
+use crate::routing::MAX_EPOCH;
 
 /// The longest document.
 pub const MAX_BYTES: usize = 64 << 10;
@@ -21,7 +22,7 @@ const MAX_TEXT_BYTES: usize = 2048;
 const MAX_LOCKS: usize = 64;
 
 /// What one process says of itself. Times are unix nanoseconds of its own clock.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Member {
     /// Hostname + "-" + 4 random bytes in hex: new for each process.
@@ -55,6 +56,16 @@ pub struct Member {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
 
+    /// The epoch of the routing table that it is on; absent before one was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<u64>,
+    /// Its slot in that table; absent if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slot: Option<u16>,
+    /// Its zone, as that table tells it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
+
     /// Where it is in its life.
     #[serde(default)]
     pub state: State,
@@ -73,6 +84,28 @@ pub struct Member {
     /// How sharing goes; absent without coordination.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coordination: Option<CoordinationReport>,
+
+    /// Part of the data points of the last minute that had a fresh assessment, 0 to 1; absent without traffic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<f64>,
+    /// What it has counted; absent if it does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counters: Option<Counters>,
+}
+
+/// Data points since the start of a process.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Counters {
+    /// Received and read.
+    #[serde(default)]
+    pub received: u64,
+    /// Not dropped by policy.
+    #[serde(default)]
+    pub kept: u64,
+    /// Dropped by policy.
+    #[serde(default)]
+    pub dropped: u64,
 }
 
 /// Where a process is in its life.
@@ -100,7 +133,7 @@ pub struct PolicyReport {
     /// The mode in force; absent before the policy was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<ModeInForce>,
-    /// What is wrong with the live object now; the policy in force stays.
+    /// What is wrong with the live object now; the policy and the routing table in force stay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -278,6 +311,14 @@ impl Member {
             let (field, rule) = ("id", "must not be empty");
             return Err(MemberError::Field { field, rule });
         }
+        if member.epoch.is_some_and(|epoch| epoch > MAX_EPOCH) {
+            let (field, rule) = ("epoch", "must be below 2^53");
+            return Err(MemberError::Field { field, rule });
+        }
+        if member.coverage.is_some_and(|coverage| !is_ratio(coverage)) {
+            let (field, rule) = ("coverage", "must be from 0 to 1");
+            return Err(MemberError::Field { field, rule });
+        }
         if member.leader_locks.len() > MAX_LOCKS {
             let (field, rule) = ("leaderLocks", "must have at most 64 entries");
             return Err(MemberError::Field { field, rule });
@@ -300,6 +341,8 @@ impl Member {
     pub fn to_json(&self) -> Vec<u8> {
         let mut bounded = self.clone();
         bounded.leader_locks.truncate(MAX_LOCKS);
+        bounded.epoch = bounded.epoch.filter(|&epoch| epoch <= MAX_EPOCH);
+        bounded.coverage = bounded.coverage.filter(|&coverage| is_ratio(coverage));
         bounded.each_text(|_, text, most| {
             text.truncate(text.floor_char_boundary(most));
             if text.contains(char::is_control) {
@@ -325,6 +368,7 @@ impl Member {
             ("pod", &mut self.pod, MAX_NAME_BYTES),
             ("uid", &mut self.uid, MAX_NAME_BYTES),
             ("node", &mut self.node, MAX_NAME_BYTES),
+            ("zone", &mut self.zone, MAX_NAME_BYTES),
             ("policy.error", &mut self.policy.error, MAX_TEXT_BYTES),
             ("inference.model", &mut self.inference.model, MAX_NAME_BYTES),
             ("inference.reason", &mut self.inference.reason, MAX_TEXT_BYTES),
@@ -354,6 +398,11 @@ impl Member {
             }
         }
     }
+}
+
+/// What is not a number is not within.
+fn is_ratio(number: f64) -> bool {
+    (0.0..=1.0).contains(&number)
 }
 
 #[cfg(test)]

@@ -19,6 +19,10 @@ pub struct Args {
     /// Where this process runs, as it is told in Kubernetes.
     #[command(flatten)]
     pub pod: Pod,
+
+    /// Uid of the policy that this process works for: routing tables of others are refused.
+    #[arg(long, env = "JEVMETRICS_POLICY_UID")]
+    pub policy_uid: Option<String>,
 }
 
 /// Names of the pod, shown in heartbeats.

@@ -49,6 +49,13 @@ impl Following {
             .push(Box::new(move || Some(format!("tls: {}", shown.problem()?))));
     }
 
+    /// Follows TLS files of which another use of the same files tells what is to be told.
+    pub(crate) fn same_tls<T: Clone + Send + Sync + 'static>(&mut self, watched: &Arc<Watched<T>>) {
+        let (followed, stop) = (Arc::clone(watched), self.stop.clone());
+        self.tasks
+            .push(Box::pin(async move { followed.follow_untold(stop).await }));
+    }
+
     /// Starts all tasks; what is left tells their problems.
     pub(crate) fn start(self, background: &mut JoinSet<()>) -> Vec<ProblemSource> {
         for task in self.tasks {

@@ -7,6 +7,7 @@ mod asking_tests;
 mod batched_io;
 mod chance;
 pub mod clock;
+pub mod cluster;
 pub mod coordinate;
 pub mod export;
 pub mod export_headers;
@@ -25,10 +26,11 @@ pub mod receive;
 pub mod retain;
 mod room;
 mod root_cause;
+pub mod routing;
 pub mod run;
 pub mod secret;
 mod setup;
-
+mod signals;
 pub mod start_error;
 #[cfg(test)]
 mod test_identity;

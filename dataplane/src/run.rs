@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! settings -> assessments -> inference -> engine -> listeners -> ready
-//! SIGTERM -> not ready -> stop accepting -> finish what is in flight -> stop asking -> exit
+//! SIGTERM -> not ready -> stop accepting -> finish what is in flight -> stop asking -> leave the group -> exit
 //! ```
 //! A second signal ends the process at once.
 
@@ -24,6 +24,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::Args;
 use crate::clock::Clock;
+use crate::cluster::{self, Beats, Observer, ObserverParts, Peers};
+use crate::coordinate::presence::Presence;
 use crate::export;
 use crate::export_headers::ExportHeaders;
 use crate::following::Following;
@@ -44,15 +46,20 @@ use crate::receive::serve::Server;
 use crate::receive::{self, SizeLimits};
 use crate::retain::engine::{Engine, EngineParts};
 use crate::room::Room;
+use crate::routing::Routing;
 use crate::secret::WatchedSecret;
 use crate::setup;
+use crate::signals::Signals;
 use crate::start_error::StartError;
 
 /// Requests in flight at the signal may take as long as any other, and a little more to be answered.
 const DRAIN_MARGIN: Duration = Duration::from_secs(1);
 
-/// What giving leases back may take beyond the drain. One that is not given back ends by itself.
-const GIVING_BACK: Duration = Duration::from_secs(3);
+/// What giving leases back and leaving the group may take beyond the drain. What is not given back ends by itself.
+const GIVING_BACK: Duration = Duration::from_secs(5);
+
+/// Leases that take longer do not hold up the leave, which has its own bound.
+const LEASES_FIRST: Duration = Duration::from_millis(1_500);
 
 /// Runs the process to its end.
 pub fn run(args: &Args) -> ExitCode {
@@ -71,7 +78,8 @@ pub fn run(args: &Args) -> ExitCode {
             .build()
             .map_err(StartError::Runtime)?;
         let identity = identity(args, &settings, digest, &member);
-        let served = runtime.block_on(serve(&settings, member, identity));
+        let policy_uid = args.policy_uid.clone().filter(|uid| !uid.is_empty());
+        let served = runtime.block_on(serve(&settings, member, identity, policy_uid));
         runtime.shutdown_background();
         served
     });
@@ -117,11 +125,15 @@ fn identity(args: &Args, settings: &DataPlaneSettings, digest: String, member: &
     }
 }
 
-async fn serve(settings: &DataPlaneSettings, member: Member, identity: Identity) -> Result<(), StartError> {
+async fn serve(
+    settings: &DataPlaneSettings,
+    member: Member,
+    identity: Identity,
+    policy_uid: Option<String>,
+) -> Result<(), StartError> {
     let clock = Clock::start();
     let started_at = clock.unix_nanos();
-    let mut terminate = signal(SignalKind::terminate()).map_err(StartError::Runtime)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(StartError::Runtime)?;
+    let mut signals = Signals::open().map_err(StartError::Runtime)?;
     let mut hangup = signal(SignalKind::hangup()).map_err(StartError::Runtime)?;
     let listeners = Listeners::open(settings.listen()).await?;
 
@@ -132,6 +144,8 @@ async fn serve(settings: &DataPlaneSettings, member: Member, identity: Identity)
     let received = receive::stats::Stats::register(&mut registry);
     let exported = export::stats::Stats::register(&mut registry);
     let flow = Flow::register(&mut registry);
+    let grouped = cluster::Stats::register(&mut registry);
+    let routing = Arc::new(Routing::new(policy_uid, &mut registry));
     let mut following = Following::until(stop_background.clone());
 
     let assessments = Arc::new(setup::assessments(settings.inference()));
@@ -181,7 +195,16 @@ async fn serve(settings: &DataPlaneSettings, member: Member, identity: Identity)
         following.tls(tls);
     }
 
-    let live = Live::open(settings.live());
+    let peer_client = match &room.shared {
+        // With a list in Redis nobody is asked.
+        Some(_) => None,
+        None => setup::peer_client(settings.peer())?,
+    };
+    if let Some(client) = &peer_client {
+        following.same_tls(client);
+    }
+
+    let live = Live::open(settings.live(), Arc::clone(&routing));
     let policies = live.subscribe();
     background.spawn(live.follow(stop_background.clone()));
     // Before the first request, or that one would find no policy.
@@ -200,23 +223,45 @@ async fn serve(settings: &DataPlaneSettings, member: Member, identity: Identity)
     ));
 
     let readiness = Arc::new(Readiness::default());
-    let observed = Arc::new(Observed {
-        readiness: Arc::clone(&readiness),
-        refresh: Arc::clone(&levels).register(&mut registry, Arc::clone(&engine)),
-        registry,
-        inference: Arc::clone(&inference),
-        live: policies.clone(),
-        problems: following.start(&mut background),
-    });
     let heartbeat = Arc::new(Heartbeat {
         identity,
         clock,
         started_at,
         readiness: Arc::clone(&readiness),
-        live: policies,
-        inference,
+        live: policies.clone(),
+        routing: Arc::clone(&routing),
+        inference: Arc::clone(&inference),
+        flow: flow.clone(),
         levels: Arc::clone(&levels),
         room,
+    });
+    let shared = heartbeat.room.shared.as_ref().map(|shared| {
+        let presence: Arc<dyn Presence> = Arc::clone(&shared.redis) as _;
+        let beats = Arc::new(Beats::new(Arc::clone(&presence), grouped.clone()));
+        (shared.namespace().to_owned(), presence, beats)
+    });
+    let beats = shared.as_ref().map(|(_, _, beats)| Arc::clone(beats));
+    let own = Arc::clone(&heartbeat);
+    let observer = Arc::new(Observer::new(ObserverParts {
+        own: Box::new(move || own.document()),
+        shared,
+        routing: Arc::clone(&routing),
+        peers: Peers::new(peer_client),
+        stats: grouped,
+    }));
+    let refresh_levels = Arc::clone(&levels).register(&mut registry, Arc::clone(&engine));
+    let shown = Arc::clone(&observer);
+    let observed = Arc::new(Observed {
+        readiness: Arc::clone(&readiness),
+        refresh: Box::new(move || {
+            refresh_levels();
+            shown.refresh();
+        }),
+        registry,
+        inference,
+        live: policies,
+        routing,
+        problems: following.start(&mut background),
     });
     let admin = Arc::new(Admin {
         engine: Arc::clone(&engine),
@@ -226,6 +271,7 @@ async fn serve(settings: &DataPlaneSettings, member: Member, identity: Identity)
         levels,
         clock,
         member_id: member.id,
+        cluster: Arc::clone(&observer),
     });
     let listeners_log = listeners.log();
     background.spawn(pages::serve(listeners.metrics, health::routes(observed)));
@@ -257,11 +303,14 @@ async fn serve(settings: &DataPlaneSettings, member: Member, identity: Identity)
     let stop_peer = CancellationToken::new();
     let peering = tokio::spawn(serve_peers(
         listeners.peer,
-        heartbeat,
+        Arc::clone(&heartbeat),
         peer_tls,
         stop_peer.clone(),
     ));
     readiness.set_serving();
+    let leave = CancellationToken::new();
+    let beating = tokio::spawn(beat(beats, heartbeat, stop.clone(), leave.clone()));
+    background.spawn(async move { observer.follow().await });
     listeners_log.map_err(StartError::Runtime)?;
     tracing::info!(
         revision = settings.revision(),
@@ -271,8 +320,7 @@ async fn serve(settings: &DataPlaneSettings, member: Member, identity: Identity)
 
     loop {
         tokio::select! {
-            _ = terminate.recv() => break,
-            _ = interrupt.recv() => break,
+            () = signals.next() => break,
             _ = hangup.recv() => tracing::info!("nothing to reload: live object and secrets are followed"),
             Some(_) = background.join_next() => {
                 // Traffic goes on with what is known. But only a restart brings the task back.
@@ -286,21 +334,41 @@ async fn serve(settings: &DataPlaneSettings, member: Member, identity: Identity)
     stop_asking.cancel();
     stop.cancel();
     tracing::info!("draining: no new connections, finishing what is in flight");
-    let drained = tokio::select! {
-        () = async { while receiving.join_next().await.is_some() {} } => true,
-        _ = terminate.recv() => false,
-        _ = interrupt.recv() => false,
-    };
+    let receiving = async { while receiving.join_next().await.is_some() {} };
+    let drained = signals.spared(receiving).await;
     // Until here, who asks is told that this process drains.
     stop_peer.cancel();
     stop_background.cancel();
     if !drained {
         return Err(StartError::Aborted);
     }
-    let _ = peering.await;
-    let _ = tokio::time::timeout(GIVING_BACK, asked.cancelled()).await;
+    let leaving = async {
+        let _ = peering.await;
+        let _ = tokio::time::timeout(GIVING_BACK, async {
+            let _ = tokio::time::timeout(LEASES_FIRST, asked.cancelled()).await;
+            leave.cancel();
+            let _ = beating.await;
+            asked.cancelled().await;
+        })
+        .await;
+    };
+    if !signals.spared(leaving).await {
+        return Err(StartError::Aborted);
+    }
     tracing::info!("drained");
     Ok(())
+}
+
+/// Tells the group of this process until `leave`, if there is a group.
+async fn beat(
+    beats: Option<Arc<Beats>>,
+    heartbeat: Arc<Heartbeat>,
+    draining: CancellationToken,
+    leave: CancellationToken,
+) {
+    if let Some(beats) = beats {
+        beats.run(|| heartbeat.document(), draining, leave).await;
+    }
 }
 
 /// Puts each new policy in force.

@@ -22,6 +22,7 @@ use crate::infer::{self, InferenceConfig, Pace};
 use crate::retain::assessments::Assessments;
 use crate::secret::WatchedSecret;
 use crate::start_error::StartError;
+use crate::tls::client::WatchedClient;
 use crate::tls::server::WatchedServer;
 use crate::tls::{self, TlsFiles};
 
@@ -178,6 +179,17 @@ pub(crate) fn peer_tls(peer: &settings::Peer) -> Result<Option<WatchedServer>, S
         ca: Some(tls.ca_file().to_owned()),
     };
     Ok(Some(tls::server::load(files, tls::HTTP2)?))
+}
+
+/// TLS towards the peer ports of other pods: the same files, from the other side.
+pub(crate) fn peer_client(peer: &settings::Peer) -> Result<Option<WatchedClient>, StartError> {
+    let Some(tls) = peer.tls() else { return Ok(None) };
+    let files = TlsFiles {
+        setting: "peer.tls",
+        pair: Some(pair(tls.key_pair())),
+        ca: Some(tls.ca_file().to_owned()),
+    };
+    Ok(Some(tls::client::load(files, tls::HTTP2)?))
 }
 
 fn pair(pair: &settings::KeyPair) -> (PathBuf, PathBuf) {

@@ -48,8 +48,8 @@ pub enum StartError {
     /// Sharing cannot be set up.
     #[error("coordination: {0}")]
     Coordination(String),
-    /// A second signal came before everything in flight was finished.
-    #[error("second signal: stopped at once, requests in flight were abandoned")]
+    /// A second signal came before everything was finished.
+    #[error("second signal: stopped at once, what was not finished was abandoned")]
     Aborted,
     /// The runtime or its signals cannot be set up.
     #[error("cannot start the runtime: {0}")]

@@ -16,6 +16,8 @@ pub const CONFIGURATION_VALID: &str = "ConfigurationValid";
 pub const INFERENCE_HEALTHY: &str = "InferenceHealthy";
 /// Pods that share can do so. Only there if they are to share.
 pub const COORDINATION_HEALTHY: &str = "CoordinationHealthy";
+/// Every ready pod knows who owns what.
+pub const ROUTING_CONVERGED: &str = "RoutingConverged";
 
 /// Longest message; the API server takes more, people do not.
 const MAX_MESSAGE_BYTES: usize = 2048;
@@ -114,6 +116,11 @@ pub fn with(
 pub fn without(mut before: Vec<Condition>, type_: &str) -> Vec<Condition> {
     before.retain(|condition| condition.type_ != type_);
     before
+}
+
+/// Whether anything is said of the condition `type_`.
+pub fn is_said(conditions: &[Condition], type_: &str) -> bool {
+    conditions.iter().any(|condition| condition.type_ == type_)
 }
 
 /// What was said of the condition `type_`: its reason, if it is one of `reasons`, and its message.

@@ -3,16 +3,20 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
+use jevmetrics_api::member::Member;
 use kube::Client;
 
 use crate::backoff::Backoff;
 use crate::events::Events;
 use crate::health::{Health, Polls};
+use crate::membership;
 use crate::memory::Memory;
 use crate::metrics::Metrics;
 use crate::observed::Observed;
 use crate::render::Defaults;
+use crate::voices::Voices;
 
 /// What every reconcile shares.
 pub struct Context {
@@ -26,6 +30,10 @@ pub struct Context {
     pub memories: Memories,
     /// What the pods say.
     pub health: HealthBoard,
+    /// When they have said it.
+    pub voices: VoiceBoard,
+    /// What is remembered of members.
+    pub members: MemberBoard,
     /// Failures in a row.
     pub backoff: Mutex<Backoff>,
     /// Where events go.
@@ -49,6 +57,12 @@ impl Context {
         let is_there = |uid: &str| uids.contains(uid);
         self.memories.retain(is_there);
         self.health.retain(is_there);
+        self.voices.retain(is_there);
+        self.members.retain(is_there);
+        let policies = &self.observed.policies;
+        self.observed
+            .deleted
+            .retain(|policy| policies.get(policy).is_some());
         let mut backoff = self.backoff.lock().unwrap_or_else(PoisonError::into_inner);
         backoff.retain(is_there);
     }
@@ -69,6 +83,64 @@ impl Memories {
     /// Forgets policies that are gone.
     pub fn retain(&self, is_there: impl Fn(&str) -> bool) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|uid, _| is_there(uid));
+    }
+}
+
+/// When pods of each policy have answered, by its uid.
+#[derive(Debug, Clone, Default)]
+pub struct VoiceBoard(Arc<Mutex<HashMap<String, Voices>>>);
+
+impl VoiceBoard {
+    /// What counts now for a policy.
+    pub fn of(&self, uid: &str) -> Voices {
+        let board = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        board.get(uid).cloned().unwrap_or_default()
+    }
+
+    /// Takes in a poll; says whether anything is to be seen of it.
+    pub fn take_in(&self, uid: &str, members: &[(String, Member)], now: Instant) -> bool {
+        let mut board = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        board.entry(uid.to_owned()).or_default().take_in(members, now)
+    }
+
+    fn retain(&self, is_there: impl Fn(&str) -> bool) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|uid, _| is_there(uid));
+    }
+}
+
+/// What is remembered of the members of each policy, by its uid. Of one term of leading: what happened while another
+/// led was not seen.
+#[derive(Debug, Clone)]
+pub struct MemberBoard {
+    began: Instant,
+    all: Arc<Mutex<HashMap<String, membership::Memory>>>,
+}
+
+impl MemberBoard {
+    /// Nothing is remembered yet; time counts from `began`.
+    pub fn new(began: Instant) -> Self {
+        Self {
+            began,
+            all: Arc::default(),
+        }
+    }
+
+    /// What is remembered of a policy, and the present moment.
+    pub fn of(&self, uid: &str) -> (membership::Memory, membership::Moment) {
+        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        (all.get(uid).cloned().unwrap_or_default(), self.began.elapsed())
+    }
+
+    /// Remembers it.
+    pub fn remember(&self, uid: &str, memory: membership::Memory) {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.insert(uid.to_owned(), memory);
+    }
+
+    fn retain(&self, is_there: impl Fn(&str) -> bool) {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|uid, _| is_there(uid));
     }
 }

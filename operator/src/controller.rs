@@ -2,45 +2,50 @@
 //!
 //! ```text
 //! policies ──┐
-//! owned ─────┼─▶ stores, and the policy that a change concerns ─▶ reconcile
+//! owned ─────┼─▶ stores, and the policy that a change concerns ─▶ coalesce ─▶ reconcile
 //! pods ──────┤
 //! polls ─────┘
 //! ```
+//! A change is acted on 250 ms after it at the latest, or when the reconcile ends that is under way, whatever else goes
+//! on changing.
 //! Starts when this replica begins to lead, with lists made anew, so nothing that happened before is missed.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Debug};
+use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures_util::stream::SelectAll;
 use futures_util::{Stream, StreamExt as _};
 use jevmetrics_api::policy::JevMetricsPolicy;
 use k8s_openapi::api::core::v1::Pod;
 use kube::core::DynamicObject;
 use kube::runtime::controller::{Action, Config, Controller};
 use kube::runtime::reflector::{ObjectRef, Store, store::Writer};
-use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::watcher::{self, watcher};
 use kube::runtime::{PredicateConfig, WatchStreamExt as _, reflector};
 use kube::{Api, Client, Resource, ResourceExt as _};
-use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::Backoff;
-use crate::context::{Context, HealthBoard, Memories};
+use crate::coalesce::coalesce;
+use crate::context::{Context, HealthBoard, MemberBoard, Memories, VoiceBoard};
+use crate::deleted::Deleted;
 use crate::events::Events;
 use crate::kinds::Kind;
 use crate::metrics::Metrics;
 use crate::observed::{Guarded, Observed};
 use crate::peer::Poller;
-use crate::reconcile::{ReconcileError, reconcile};
+use crate::pod_changes::PodChanges;
+use crate::reconcile::{Failed, reconcile};
 use crate::render::{Defaults, MANAGED_BY, MANAGED_BY_OPERATOR, POLICY};
 
 /// Reconciles at a time.
 const CONCURRENCY: u16 = 8;
-/// Events that come together are one reason to look. Trailing edge, so it must be short.
-const DEBOUNCE: Duration = Duration::from_millis(250);
+/// From the first of several events to the reconcile for all of them.
+const GATHER: Duration = Duration::from_millis(250);
 /// The first lists of all watches take less.
 const SEEN_WITHIN: Duration = Duration::from_secs(2);
 
@@ -93,19 +98,24 @@ impl Term {
     pub async fn run(self, stop: CancellationToken) {
         let (policies, policy_events) = self.policies();
         let mut owned = BTreeMap::new();
-        let mut owned_events = Vec::new();
+        let mut changes = SelectAll::new();
+        changes.push(policy_events.boxed());
         for kind in Kind::ALL {
             let (store, events) = self.owned(kind);
             owned.insert(kind, store);
-            owned_events.push((kind, events));
+            changes.push(events.boxed());
         }
-        let (pods, pod_events) = self.pods();
+        let deleted = Deleted::default();
+        let (pods, pod_events) = self.pods(deleted.clone());
+        changes.push(pod_events.boxed());
         let context = Arc::new(Context {
             client: self.client.clone(),
             defaults: self.defaults,
-            observed: Observed::new(policies, owned, pods),
+            observed: Observed::new(policies, owned, pods, deleted),
             memories: self.memories,
             health: HealthBoard::default(),
+            voices: VoiceBoard::default(),
+            members: MemberBoard::new(Instant::now()),
             backoff: std::sync::Mutex::new(Backoff::default()),
             events: self.events,
             metrics: self.metrics,
@@ -114,17 +124,18 @@ impl Term {
         let (turned, turns) = mpsc::channel(1024);
         let poller = tokio::spawn(Poller::new(Arc::clone(&context), turned).run(stop.clone()));
 
-        let mut controller = Controller::for_stream(policy_events, context.observed.policies.clone());
-        for (kind, events) in owned_events {
-            controller = controller.owns_stream_with(events, kind.resource());
-        }
+        changes.push(
+            futures_util::stream::unfold(
+                turns,
+                |mut turns| async move { Some((turns.recv().await?, turns)) },
+            )
+            .boxed(),
+        );
         let stopped = stop.clone();
-        controller
-            .watches_stream(pod_events, |pod| policy_of(&pod))
-            .reconcile_on(futures_util::stream::unfold(turns, |mut turns| async move {
-                Some((turns.recv().await?, turns))
-            }))
-            .with_config(Config::default().concurrency(CONCURRENCY).debounce(DEBOUNCE))
+        // Its own triggers and its debounce are not used: see `coalesce`.
+        Controller::for_stream(futures_util::stream::pending(), context.observed.policies.clone())
+            .reconcile_on(coalesce(changes, GATHER))
+            .with_config(Config::default().concurrency(CONCURRENCY))
             .graceful_shutdown_on(async move { stopped.cancelled().await })
             .run(measured, try_again, context)
             .for_each(|result| async {
@@ -141,17 +152,20 @@ impl Term {
         &self,
     ) -> (
         Store<Guarded>,
-        impl Stream<Item = Result<Guarded, watcher::Error>> + Send + 'static,
+        impl Stream<Item = ObjectRef<Guarded>> + Send + 'static,
     ) {
         let (reader, writer) = reflector::store();
         let events = watcher(self.api::<Guarded>(), watcher::Config::default())
             .default_backoff()
             .modify(slim);
-        let changes = seen(writer, events).predicate_filter(
+        let changes = reflector(writer, events).touched_objects().predicate_filter(
             |policy: &Guarded| Some(what_matters(policy)),
             PredicateConfig::default(),
         );
-        (reader, changes)
+        (
+            reader,
+            working(changes).map(|policy| ObjectRef::from_obj(&policy)),
+        )
     }
 
     fn owned(
@@ -159,39 +173,53 @@ impl Term {
         kind: Kind,
     ) -> (
         Store<DynamicObject>,
-        impl Stream<Item = Result<DynamicObject, watcher::Error>> + Send + 'static,
+        impl Stream<Item = ObjectRef<Guarded>> + Send + 'static,
     ) {
         let writer = Writer::new(kind.resource());
         let ours = watcher::Config::default().labels(&format!("{MANAGED_BY}={MANAGED_BY_OPERATOR}"));
         let events = watcher(self.dynamic(kind), ours).default_backoff().modify(slim);
-        (writer.as_reader(), seen(writer, events))
+        let reader = writer.as_reader();
+        let changes = working(reflector(writer, events).touched_objects());
+        (
+            reader,
+            changes.flat_map(|object| futures_util::stream::iter(owners_of(&object))),
+        )
     }
 
     fn pods(
         &self,
+        deleted: Deleted,
     ) -> (
         Store<Pod>,
-        impl Stream<Item = Result<Pod, watcher::Error>> + Send + 'static,
+        impl Stream<Item = ObjectRef<Guarded>> + Send + 'static,
     ) {
         let (reader, writer) = reflector::store();
         let ours = watcher::Config::default().labels(POLICY);
         let events = watcher(self.api::<Pod>(), ours)
             .default_backoff()
             .modify(slim_pod);
-        (reader, seen(writer, events))
+        let mut known = PodChanges::default();
+        let changes = working(reflector(writer, events));
+        (
+            reader,
+            changes.flat_map(move |event| {
+                let news = known.take_in(&event);
+                // Before anybody is told to look.
+                for (policy, uid) in news.deleted {
+                    deleted.note(policy, uid);
+                }
+                futures_util::stream::iter(news.concerned)
+            }),
+        )
     }
 }
 
-/// Keeps the store, and passes on what has changed or gone.
-fn seen<K>(
-    writer: Writer<K>,
-    events: impl Stream<Item = Result<Event<K>, watcher::Error>> + Send + 'static,
-) -> impl Stream<Item = Result<K, watcher::Error>> + Send + 'static
-where
-    K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
-    K::DynamicType: Eq + Hash + Clone + Send + Sync,
-{
-    reflector(writer, events).touched_objects()
+/// What a watch shows. One that fails is begun anew by itself, and holds up no other.
+fn working<T>(events: impl Stream<Item = Result<T, watcher::Error>>) -> impl Stream<Item = T> {
+    events.filter_map(|event| {
+        let event = event.inspect_err(|error| tracing::warn!(%error, "a watch failed and is begun anew"));
+        std::future::ready(event.ok())
+    })
 }
 
 /// A policy's own status is no reason to look at it: else a failure that is told in other words each time would never
@@ -225,9 +253,13 @@ fn slim_pod(pod: &mut Pod) {
     }
 }
 
-fn policy_of(pod: &Pod) -> Option<ObjectRef<Guarded>> {
-    let policy = pod.labels().get(POLICY)?;
-    Some(ObjectRef::new(policy).within(&pod.namespace()?))
+/// The policies that control an object.
+fn owners_of(object: &DynamicObject) -> Vec<ObjectRef<Guarded>> {
+    let namespace = object.namespace();
+    let owners = object.owner_references().iter();
+    owners
+        .filter_map(|owner| ObjectRef::from_owner_ref(namespace.as_deref(), owner, ()))
+        .collect()
 }
 
 /// How to name a policy in a trigger.
@@ -235,7 +267,7 @@ pub(crate) fn reference_of(policy: &JevMetricsPolicy) -> ObjectRef<Guarded> {
     ObjectRef::new(&policy.name_any()).within(&policy.namespace().unwrap_or_default())
 }
 
-async fn measured(object: Arc<Guarded>, context: Arc<Context>) -> Result<Action, ReconcileError> {
+async fn measured(object: Arc<Guarded>, context: Arc<Context>) -> Result<Action, Failed> {
     let uid = object.uid().unwrap_or_default();
     // A status made of what is seen so far would say that everything is gone.
     match tokio::time::timeout(SEEN_WITHIN, context.observed.complete()).await {
@@ -258,10 +290,10 @@ async fn measured(object: Arc<Guarded>, context: Arc<Context>) -> Result<Action,
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "the controller's signature")]
-fn try_again(object: Arc<Guarded>, error: &ReconcileError, context: Arc<Context>) -> Action {
+fn try_again(object: Arc<Guarded>, error: &Failed, context: Arc<Context>) -> Action {
     let (uid, name, namespace) = (object.uid(), object.name_any(), object.namespace());
     let mut backoff = context.backoff.lock().unwrap_or_else(PoisonError::into_inner);
-    let wait = backoff.failed(&uid.unwrap_or_default(), fastrand::f64());
+    let wait = error.wait(backoff.failed(&uid.unwrap_or_default(), fastrand::f64()));
     let namespace = namespace.unwrap_or_default();
     tracing::warn!(%error, namespace, name, wait_seconds = wait.as_secs_f64(), "a reconcile failed");
     Action::requeue(wait)

@@ -5,7 +5,8 @@
 //! while neither has changed, nothing is sent. After a restart the notes are gone: every object is then
 //! applied once, which changes nothing.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::time::{Duration, Instant};
 
 use jevmetrics_api::policy::JevMetricsPolicyStatus;
 use kube::ResourceExt as _;
@@ -20,9 +21,19 @@ use crate::render::Manifest;
 pub struct Memory {
     objects: HashMap<(Kind, String), Note>,
     status: Option<(u64, JevMetricsPolicyStatus)>,
+    /// When statuses were written, within a minute of the last.
+    statuses: VecDeque<Instant>,
     deployment: Option<DynamicObject>,
     is_namespace_going: bool,
 }
+
+const MINUTE: Duration = Duration::from_mins(1);
+/// Between a write of the status and one of nothing but counts and members.
+const STATUS_PACE: Duration = Duration::from_secs(5);
+/// Writes of the status in a minute.
+const STATUSES_IN_A_MINUTE: usize = 12;
+/// With so many in a minute, whatever they told, counts and members wait: the rest is kept for what turns.
+const COUNTS_IN_A_MINUTE: usize = 8;
 
 /// Names a content.
 type Digest = [u8; 32];
@@ -123,8 +134,25 @@ impl Memory {
     }
 
     /// Notes a status that was written.
-    pub fn wrote_status(&mut self, version: u64, status: JevMetricsPolicyStatus) {
+    pub fn wrote_status(&mut self, version: u64, status: JevMetricsPolicyStatus, now: Instant) {
         self.status = Some((version, status));
+        self.statuses
+            .retain(|&at| now.saturating_duration_since(at) < MINUTE);
+        self.statuses.push_back(now);
+    }
+
+    /// How long the next write of the status waits; none if it does not. Counts and members wait a while after the last one,
+    /// what has turned does not; either until fewer than it may follow were within a minute.
+    pub fn status_wait(&self, now: Instant, has_turned: bool) -> Option<Duration> {
+        let (pace, most) = if has_turned {
+            (Duration::ZERO, STATUSES_IN_A_MINUTE)
+        } else {
+            (STATUS_PACE, COUNTS_IN_A_MINUTE)
+        };
+        let paced = *self.statuses.back()? + pace;
+        let crowded = self.statuses.len().checked_sub(most);
+        let until = crowded.map_or(paced, |place| paced.max(self.statuses[place] + MINUTE));
+        until.checked_duration_since(now).filter(|wait| !wait.is_zero())
     }
 }
 
@@ -244,8 +272,85 @@ mod tests {
             replicas: Some(3),
             ..JevMetricsPolicyStatus::default()
         };
-        memory.wrote_status(7, written.clone());
+        memory.wrote_status(7, written.clone(), Instant::now());
         assert_eq!(memory.status(6, None), Some(&written));
         assert_eq!(memory.status(8, None), None);
+    }
+
+    /// Statuses of this process; time passes as it is told.
+    struct Statuses {
+        start: Instant,
+        memory: Memory,
+    }
+
+    impl Statuses {
+        fn new() -> Self {
+            let (start, memory) = (Instant::now(), Memory::default());
+            Self { start, memory }
+        }
+
+        fn at(&self, second: u64) -> Instant {
+            self.start + Duration::from_secs(second)
+        }
+
+        fn wait(&self, second: u64, has_turned: bool) -> Option<u64> {
+            let wait = self.memory.status_wait(self.at(second), has_turned);
+            wait.map(|wait| wait.as_secs())
+        }
+
+        fn write(&mut self, second: u64) {
+            let status = JevMetricsPolicyStatus::default();
+            self.memory.wrote_status(second, status, self.at(second));
+        }
+    }
+
+    #[test]
+    fn counts_are_paced_and_counted_over_a_minute() {
+        let mut statuses = Statuses::new();
+        for second in 0..8 {
+            assert_eq!(statuses.wait(5 * second, false), None);
+            statuses.write(5 * second);
+            assert!(statuses.wait(5 * second + 1, false) >= Some(4));
+        }
+        // Until the first was a minute ago.
+        assert_eq!(statuses.wait(40, false), Some(20));
+        assert_eq!(statuses.wait(40, true), None);
+        statuses.write(40);
+        assert_eq!(
+            statuses.wait(50, false),
+            Some(15),
+            "one that has turned counts too"
+        );
+        assert_eq!(statuses.wait(65, false), None);
+    }
+
+    #[test]
+    fn what_turns_is_told_at_once_twelve_times_a_minute() {
+        let mut statuses = Statuses::new();
+        for second in 0..12 {
+            assert_eq!(statuses.wait(second, true), None);
+            statuses.write(second);
+        }
+        assert_eq!(statuses.wait(12, true), Some(48));
+        assert_eq!(statuses.wait(60, true), None);
+        statuses.write(60);
+        assert_eq!(statuses.wait(60, true), Some(1));
+    }
+
+    /// *Scenario*: everything changes all the time, now and then something turns, and each is written as soon as it may be.
+    #[test]
+    fn in_no_minute_there_are_more_than_twelve_statuses() {
+        let mut statuses = Statuses::new();
+        let mut written = Vec::new();
+        for second in 0..600 {
+            if statuses.wait(second, second % 7 < 3).is_none() {
+                statuses.write(second);
+                written.push(second);
+            }
+        }
+        for &from in &written {
+            let within = written.iter().filter(|&&at| (from..from + 60).contains(&at));
+            assert!(within.count() <= 12, "from {from}: {written:?}");
+        }
     }
 }

@@ -46,19 +46,19 @@ pub const RIGHTS: &[Right] = &[
         group: "",
         resource: "pods",
         verbs: &["list", "watch"],
-        reason: "why a rollout does not get on, and whom to ask",
+        reason: "who is a member, why a rollout does not get on, and whom to ask",
     },
     Right {
         group: "",
         resource: "configmaps",
         verbs: OWNED,
-        reason: "settings and live object; get and watch are passed on to data planes, each for its live object",
+        reason: "settings, live object, and what Collectors in front read; get and watch are passed on to data planes, each for its live object",
     },
     Right {
         group: "",
         resource: "services",
         verbs: OWNED,
-        reason: "where senders send",
+        reason: "where senders send, and where Collectors in front find the pods",
     },
     Right {
         group: "",

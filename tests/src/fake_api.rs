@@ -50,6 +50,7 @@ impl Call {
 struct Inner {
     version: u64,
     policy: Option<String>,
+    routing: Option<String>,
     get_refused: Option<u16>,
     watch_refused: Option<u16>,
     watches: Vec<mpsc::UnboundedSender<Bytes>>,
@@ -108,6 +109,12 @@ impl FakeApi {
         inner.version += 1;
         inner.policy = Some(policy.to_owned());
         inner.tell(event);
+    }
+
+    /// As [`Self::put`], with `data.routing` besides; `None` takes it out. It stays through later calls of [`Self::put`].
+    pub fn put_both(&self, policy: &str, routing: Option<&str>) {
+        lock(&self.inner).routing = routing.map(str::to_owned);
+        self.put(policy);
     }
 
     /// As [`Self::put`], but no watch hears of it.
@@ -176,10 +183,14 @@ pub fn kubeconfig(address: SocketAddr) -> String {
 impl Inner {
     fn object(&self) -> Value {
         let version = self.version.to_string();
+        let mut data = json!({"policy": self.policy});
+        if let Some(routing) = &self.routing {
+            data["routing"] = routing.as_str().into();
+        }
         json!({
             "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"namespace": NAMESPACE, "name": NAME, "resourceVersion": version},
-            "data": {"policy": self.policy, "routing": "{\"epoch\": 3}"},
+            "data": data,
         })
     }
 

@@ -142,12 +142,17 @@ mod tests {
             pod: None,
             uid: None,
             node: None,
+            epoch: None,
+            slot: None,
+            zone: None,
             state: State::Serving,
             settings_digest: String::new(),
             revision: "1".to_owned(),
             policy: PolicyReport::default(),
             inference: InferenceReport::default(),
             coordination: None,
+            coverage: None,
+            counters: None,
         };
         let told = member.clone();
         let server = SelfServer::start(address, None, move || Some(told.clone())).unwrap();

@@ -23,15 +23,15 @@ An operator can only give data planes what it has itself: get and watch on Confi
 - apiGroups: [apps]
   resources: [replicasets]
   verbs: [list]
-# why a rollout does not get on, and whom to ask
+# who is a member, why a rollout does not get on, and whom to ask
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch]
-# settings and live object; get and watch are passed on to data planes, each for its live object
+# settings, live object, and what Collectors in front read; get and watch are passed on to data planes, each for its live object
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [get, list, watch, create, patch, delete]
-# where senders send
+# where senders send, and where Collectors in front find the pods
 - apiGroups: [""]
   resources: [services]
   verbs: [get, list, watch, create, patch, delete]

@@ -188,8 +188,8 @@ fn both_lists_at_their_most_fit_into_one_document() {
 fn misspelt_and_later_keys_are_refused() {
     for (yaml, message) in [
         (
-            "policy: {schema: 1}\nrouting: {}\n",
-            "routing: is not known here; known are policy",
+            "policy: {schema: 1}\nroutes: {}\n",
+            "routes: is not known here; known are routing, policy",
         ),
         (
             "policy: {schema: 1, modus: Reduce}\n",

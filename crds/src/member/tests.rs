@@ -14,6 +14,9 @@ fn member() -> Member {
         pod: Some("jm-6f7d9c5b8-x2x4z".to_owned()),
         uid: Some("5c4b".to_owned()),
         node: None,
+        epoch: Some(7),
+        slot: Some(3),
+        zone: Some("eu-1a".to_owned()),
         state: State::Serving,
         settings_digest: "af1349b9f5f9a1a6".to_owned(),
         revision: "1".to_owned(),
@@ -38,6 +41,12 @@ fn member() -> Member {
             highest_generation: 3,
             eviction_policy: Some("noeviction".to_owned()),
         }),
+        coverage: Some(0.125),
+        counters: Some(Counters {
+            received: u64::MAX,
+            kept: 2,
+            dropped: 1,
+        }),
     }
 }
 
@@ -56,14 +65,16 @@ fn the_document_has_the_agreed_layout() {
         text,
         "{\"id\":\"jm-6f7d9c5b8-x2x4z-000102ff\",\"hostname\":\"jm-6f7d9c5b8-x2x4z\",\"version\":\"0.1.0\",\
          \"startedAt\":1700000000000000000,\"lastSeen\":1700000010000000000,\"isThisPod\":false,\
-         \"leaderLocks\":[\"lease\"],\"pod\":\"jm-6f7d9c5b8-x2x4z\",\"uid\":\"5c4b\",\"state\":\"Serving\",\
+         \"leaderLocks\":[\"lease\"],\"pod\":\"jm-6f7d9c5b8-x2x4z\",\"uid\":\"5c4b\",\"epoch\":7,\"slot\":3,\"zone\":\"eu-1a\",\
+         \"state\":\"Serving\",\
          \"settingsDigest\":\"af1349b9f5f9a1a6\",\"revision\":\"1\",\
          \"policy\":{\"state\":\"Read\",\"mode\":\"Reduce\"},\
          \"inference\":{\"endpoint\":\"https://api.typesafe.ai\",\"model\":\"jev-1.13.0\",\"state\":\"Failing\",\
          \"reason\":\"timeout\",\"budget\":\"Enough\",\"assessmentVersion\":\"0f\"},\
          \"coordination\":{\"namespace\":\"monitoring/shop/3f2a\",\"state\":\"Pending\",\
          \"reason\":\"another budget in 20 s\",\"generation\":2,\"highestGeneration\":3,\
-         \"evictionPolicy\":\"noeviction\"}}"
+         \"evictionPolicy\":\"noeviction\"},\"coverage\":0.125,\
+         \"counters\":{\"received\":18446744073709551615,\"kept\":2,\"dropped\":1}}"
     );
     assert_eq!(Member::from_json(text.as_bytes()).unwrap(), member());
 }
@@ -71,7 +82,8 @@ fn the_document_has_the_agreed_layout() {
 #[test]
 fn documents_of_other_versions_are_read() {
     let read = Member::from_json(
-        br#"{"id": "a", "slot": 3, "zone": {"name": "z"}, "epoch": 9, "state": "Hibernating",
+        br#"{"id": "a", "seat": 3, "place": {"name": "z"}, "epoch": 9, "state": "Hibernating",
+            "counters": {"lost": 3},
             "policy": {"state": "Guessing", "mode": "Sample", "generation": 4},
             "inference": {"state": "Dreaming", "coverage": 0.5}}"#,
     )
@@ -82,8 +94,14 @@ fn documents_of_other_versions_are_read() {
     );
     assert_eq!(read.policy.mode, Some(ModeInForce::Unknown));
     assert_eq!(read.inference.state, InferenceState::Unknown);
+    assert_eq!(read.counters, Some(Counters::default()));
     let read = Member::from_json(br#"{"id": "a"}"#).unwrap();
     assert_eq!((read.pod, read.started_at, read.leader_locks.len()), (None, 0, 0));
+    assert_eq!(
+        (read.slot, read.zone, read.coverage, read.counters),
+        (None, None, None, None),
+        "unknown is not zero"
+    );
     // As the reference writes it.
     let seed = br#"{"id":"h-1","hostname":"h","version":"v","startedAt":1,"lastSeen":2,"isThisPod":true,"leaderLocks":["l"]}"#;
     assert!(Member::from_json(seed).unwrap().is_this_pod);
@@ -100,6 +118,30 @@ fn what_is_out_of_bounds_is_refused_by_its_name_and_not_quoted() {
             "heartbeat document: id: must not be empty",
         ),
         (r#"{"id": 7}"#.to_owned(), "heartbeat document: must be JSON"),
+        (
+            r#"{"id": "a", "epoch": 9007199254740992}"#.to_owned(),
+            "heartbeat document: epoch: must be below 2^53",
+        ),
+        (
+            r#"{"id": "a", "coverage": 1.01}"#.to_owned(),
+            "heartbeat document: coverage: must be from 0 to 1",
+        ),
+        (
+            r#"{"id": "a", "coverage": -1e-9}"#.to_owned(),
+            "heartbeat document: coverage: must be from 0 to 1",
+        ),
+        (
+            r#"{"id": "a", "slot": 65536}"#.to_owned(),
+            "heartbeat document: must be JSON",
+        ),
+        (
+            r#"{"id": "a", "counters": {"kept": -1}}"#.to_owned(),
+            "heartbeat document: must be JSON",
+        ),
+        (
+            format!(r#"{{"id": "a", "zone": "{long}"}}"#),
+            "heartbeat document: zone: is too long",
+        ),
         (
             r#"{"id": "a", "startedAt": "hunter2"}"#.to_owned(),
             "heartbeat document: must be JSON",
@@ -143,6 +185,7 @@ fn what_is_written_can_be_read_however_long_its_texts_are() {
         pod: Some(long.clone()),
         uid: Some(long.clone()),
         node: Some(long.clone()),
+        zone: Some(long.clone()),
         settings_digest: long.clone(),
         revision: long.clone(),
         policy: PolicyReport {
@@ -169,6 +212,25 @@ fn what_is_written_can_be_read_however_long_its_texts_are() {
     assert!(written.len() <= MAX_BYTES, "{}", written.len());
     let read = Member::from_json(&written).unwrap();
     assert!(read.id.starts_with(" ä\"") && read.leader_locks.len() == MAX_LOCKS);
+}
+
+#[test]
+fn no_ratio_but_one_is_written() {
+    for (coverage, written) in [
+        (0.0, Some(0.0)),
+        (1.0, Some(1.0)),
+        (1.5, None),
+        (-0.5, None),
+        (f64::NAN, None),
+        (f64::INFINITY, None),
+    ] {
+        let member = Member {
+            coverage: Some(coverage),
+            ..member()
+        };
+        let read = Member::from_json(&member.to_json()).unwrap();
+        assert_eq!(read.coverage, written, "{coverage}");
+    }
 }
 
 /// Bytes flipped, cut, doubled and replaced in a good document, and bytes of no form at all.

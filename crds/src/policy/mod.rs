@@ -36,12 +36,17 @@ pub use self::inference::{Identity, Inference, InferenceTls};
 pub use self::ingest::{ClientAuthentication, Ingest, IngestTls, OtlpService, ServiceType};
 pub use self::reference::reference;
 pub use self::retention::{Mode, Retention};
-pub use self::routing::{Routing, RoutingTls};
+pub use self::routing::{Routing, RoutingAffinity, RoutingTls};
 pub use self::secret::SecretKeyRef;
-pub use self::status::{CoordinationStatus, InferenceStatus, JevMetricsPolicyStatus, RevisionStatus};
+pub use self::status::{
+    CoordinationStatus, EpochReached, HeartbeatAge, InferenceStatus, JevMetricsPolicyStatus, MemberStatus,
+    MembershipState, RevisionStatus, RoutingStatus,
+};
 pub use self::template::{ImagePullSecret, PodTemplate};
 pub use self::tls::ClientTls;
-pub use self::valid::{MAX_NAME_LENGTH, PolicyError, QuestionBudget, SecretUse, Sharing, ValidPolicy};
+pub use self::valid::{
+    MAX_NAME_LENGTH, Membership, PolicyError, QuestionBudget, SecretUse, Sharing, ValidPolicy, live_name,
+};
 
 /// A data plane that receives OTLP metrics, has their instruments judged, and annotates or drops them.
 #[derive(CustomResource, KubeSchema, Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -63,12 +68,25 @@ pub use self::valid::{MAX_NAME_LENGTH, PolicyError, QuestionBudget, SecretUse, S
     printcolumn(name = "Mode", type_ = "string", json_path = ".spec.mode"),
     printcolumn(name = "Revision", type_ = "string", json_path = ".spec.revision"),
     printcolumn(name = "Ready", type_ = "string", json_path = ".status.ready"),
+    printcolumn(name = "Members", type_ = "integer", json_path = ".status.routing.members"),
     printcolumn(
         name = "Reason",
         type_ = "string",
         json_path = ".status.conditions[?(@.type=='Ready')].reason"
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(
+        name = "Epoch",
+        type_ = "integer",
+        json_path = ".status.routing.epoch",
+        priority = "1"
+    ),
+    printcolumn(
+        name = "Converged",
+        type_ = "string",
+        json_path = ".status.routing.converged",
+        priority = "1"
+    ),
     printcolumn(
         name = "Model",
         type_ = "string",
@@ -135,7 +153,7 @@ pub struct JevMetricsPolicySpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coordination: Option<Coordination>,
 
-    /// How pods speak to each other and the operator to them.
+    /// Who owns which resources, and how pods speak to each other and the operator to them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub routing: Option<Routing>,
 

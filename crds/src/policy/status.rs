@@ -1,8 +1,10 @@
 //! What the operator has seen. Nothing in it follows traffic.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::routing::RoutingAffinity;
 
 /// What the operator has seen.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -47,6 +49,133 @@ pub struct JevMetricsPolicyStatus {
     /// Under which name pods share, and which change of their budget they have been given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coordination: Option<CoordinationStatus>,
+
+    /// Who owns resources, and how far the pods know it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub routing: Option<RoutingStatus>,
+
+    /// The pods, and what they own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 2_000), extend("x-kubernetes-list-type" = "atomic"))]
+    pub members: Vec<MemberStatus>,
+}
+
+/// Who owns resources, and how far the pods know it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RoutingStatus {
+    /// The affinity in force.
+    pub affinity: RoutingAffinity,
+
+    /// The table in the live object; a later one has a higher epoch.
+    #[schemars(range(min = 1))]
+    pub epoch: i64,
+
+    /// Pods that own a slot.
+    #[schemars(range(min = 0))]
+    pub members: i32,
+
+    /// Ready pods that are on this epoch, and all ready ones, such as `198/200`.
+    #[schemars(length(max = 32))]
+    pub converged: String,
+
+    /// When the table changed last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_change_time: Option<Time>,
+
+    /// What changed then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 256))]
+    pub last_change: Option<String>,
+}
+
+/// A pod, and what it owns.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MemberStatus {
+    /// The pod's name.
+    #[schemars(length(max = 253))]
+    pub pod: String,
+
+    /// The slot that it owns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub slot: Option<i32>,
+
+    /// The node's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
+    pub node: Option<String>,
+
+    /// The node's zone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63))]
+    pub zone: Option<String>,
+
+    /// Of the program, as it says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 300))]
+    pub version: Option<String>,
+
+    /// The revision that the pod was made for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63))]
+    pub revision: Option<String>,
+
+    /// Where it is in its membership.
+    pub state: MembershipState,
+
+    /// Since when.
+    pub since: Time,
+
+    /// When it has last answered.
+    pub heartbeat: HeartbeatAge,
+
+    /// Whether it knows the present table; absent if it has not said so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<EpochReached>,
+
+    /// Its share of the slots, such as `1/5`; absent if it has none or nobody routes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 16))]
+    pub share: Option<String>,
+}
+
+/// Where a pod is in its membership.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum MembershipState {
+    /// Owns a slot.
+    Active,
+    /// Not ready or gone; its slot is kept.
+    Held,
+    /// About to stop.
+    Draining,
+    /// Ready, but not for long enough.
+    Settling,
+    /// Ready; all slots are taken.
+    Spare,
+    /// Not ready, without a slot.
+    NotReady,
+}
+
+/// When a pod has last answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum HeartbeatAge {
+    /// Within 15 s.
+    Fresh,
+    /// Within 30 s.
+    Late,
+    /// Not within 30 s, or never.
+    Missing,
+}
+
+/// Whether a pod knows the present table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum EpochReached {
+    /// It does.
+    Current,
+    /// It is on an earlier one, or on none.
+    Behind,
 }
 
 /// How far the revision is rolled out.

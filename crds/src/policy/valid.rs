@@ -3,6 +3,8 @@
 //! What the data plane will read is made here and read back by the data plane's own parser: a policy is valid
 //! if its pods would take their settings. So operator and data plane cannot disagree about a rule.
 
+use std::time::Duration;
+
 use kube::ResourceExt as _;
 use serde_json::Value;
 
@@ -13,10 +15,13 @@ use crate::live::{Budget, LivePolicy};
 use crate::settings::{DataPlaneSettings, settings_digest};
 
 mod documents;
+mod membership;
 mod rules;
 mod secrets;
 mod sharing;
 
+pub use self::documents::live_name;
+pub use self::membership::Membership;
 pub use self::secrets::SecretUse;
 pub use self::sharing::{QuestionBudget, Sharing};
 
@@ -37,6 +42,9 @@ pub struct ValidPolicy {
     sharing: Option<Sharing>,
     inference_endpoint: String,
     question_budget: QuestionBudget,
+    membership: Membership,
+    serves_tls: bool,
+    export_timeout: Duration,
     secrets: Vec<SecretUse>,
     service: OtlpService,
     template: PodTemplate,
@@ -98,6 +106,9 @@ impl TryFrom<&JevMetricsPolicy> for ValidPolicy {
             sharing: read
                 .coordination()
                 .map(|_| Sharing::new(shared, is_named, budget)),
+            membership: Membership::of(spec, &read),
+            serves_tls: read.ingest().tls().is_some(),
+            export_timeout: read.export().timeout(),
             inference_endpoint: read.inference().base_url().to_owned(),
             secrets: secrets::used(spec),
             service: spec
@@ -174,6 +185,21 @@ impl ValidPolicy {
         &self.inference_endpoint
     }
 
+    /// Who is to own resources.
+    pub fn membership(&self) -> &Membership {
+        &self.membership
+    }
+
+    /// Whether senders have to speak TLS.
+    pub fn serves_tls(&self) -> bool {
+        self.serves_tls
+    }
+
+    /// How long a pod waits for what is behind it.
+    pub fn export_timeout(&self) -> Duration {
+        self.export_timeout
+    }
+
     /// Every Secret that is used.
     pub fn secrets(&self) -> &[SecretUse] {
         &self.secrets
@@ -191,7 +217,7 @@ impl ValidPolicy {
 
     /// The name of the live object.
     pub fn live_name(&self) -> String {
-        documents::live_name(&self.name)
+        live_name(&self.name)
     }
 }
 

@@ -1,7 +1,8 @@
 //! Names of keys, and what two replicas must have in common to share an assessment.
 //!
 //! ```text
-//! jevmetrics:{<namespace>}:budget | leases | admissions | cooldown
+//! jevmetrics:{<namespace>}:budget | leases | admissions | cooldown | members
+//! jevmetrics:{<namespace>}:member:<id>
 //! jevmetrics:{<namespace>}:lease:<version>:<identity>
 //! jevmetrics:{<namespace>}:score:<version>:<identity>
 //! ```
@@ -106,6 +107,7 @@ pub(super) struct Keys {
     pub(super) leases: String,
     pub(super) admissions: String,
     pub(super) cooldown: String,
+    pub(super) members: String,
 }
 
 impl Keys {
@@ -116,9 +118,20 @@ impl Keys {
             leases: format!("{prefix}leases"),
             admissions: format!("{prefix}admissions"),
             cooldown: format!("{prefix}cooldown"),
+            members: format!("{prefix}members"),
             prefix,
             version,
         }
+    }
+
+    /// Heartbeats have no version: replicas with other settings are seen too.
+    pub(super) fn member(&self, id: &str) -> String {
+        format!("{}{id}", self.member_prefix())
+    }
+
+    /// What stands before the id of a member.
+    pub(super) fn member_prefix(&self) -> String {
+        format!("{}member:", self.prefix)
     }
 
     pub(super) fn lease(&self, identity: &Identity) -> String {

@@ -19,6 +19,13 @@ pub(super) enum Use {
     Write,
     /// Ends a lease: worth a try as long as there is a connection.
     Finish,
+    /// Says that this process is there: what it alone meets stops nobody else.
+    Show,
+    /// Reads who is there: as `Show`, and its answer may be so long that it comes late. The answers behind it wait for it;
+    /// that it is late says no more than that they are.
+    List,
+    /// Takes this process out: worth a try even over a closed gate, for there is no later. Its failures close none.
+    Leave,
 }
 
 /// A change of state, for one log line.
@@ -70,7 +77,7 @@ impl<C> Default for Link<C> {
 impl<C: Clone + PartialEq> Link<C> {
     /// How a call gets to Redis at `now`.
     pub(super) fn way(&self, purpose: Use, now: Instant) -> Way<C> {
-        let is_closed = |gate: &Gate| !gate.backoff.remaining(now).is_zero();
+        let is_closed = |gate: &Gate| purpose != Use::Leave && !gate.backoff.remaining(now).is_zero();
         if is_closed(&self.reading) || (purpose == Use::Write && is_closed(&self.writing)) {
             return Way::Closed;
         }
@@ -84,6 +91,18 @@ impl<C: Clone + PartialEq> Link<C> {
     /// There is a new connection, to be renewed at `renew`.
     pub(super) fn connected(&mut self, connection: C, renew: Instant) {
         self.connection = Some((connection, renew));
+    }
+
+    /// Somebody with less time than others got no answer over `connection`: the next call makes a new one. Whether nobody
+    /// answers, those others find out.
+    pub(super) fn leave_behind(&mut self, connection: &C) {
+        if self
+            .connection
+            .as_ref()
+            .is_some_and(|(present, _)| present == connection)
+        {
+            self.connection = None;
+        }
     }
 
     /// No successor was found: the old connection stays until `renew`.
@@ -105,6 +124,23 @@ impl<C: Clone + PartialEq> Link<C> {
         let is_present = self.connection.as_ref().map(|(present, _)| present) == connection;
         if !is_present {
             // Somebody has seen to it already.
+            return None;
+        }
+        if purpose == Use::List && connection.is_some() && *trouble == Trouble::Timeout {
+            // Whether anybody is there, short calls find out: also those that wait behind it.
+            return None;
+        }
+        if purpose == Use::Leave {
+            if trouble.reach() == Reach::Connection {
+                self.connection = None;
+            }
+            return None;
+        }
+        if matches!(purpose, Use::Show | Use::List) && !trouble.stops_everything() {
+            // The next one looks the name up again: it may lead to the primary by then.
+            if *trouble == Trouble::ReadOnly {
+                self.connection = None;
+            }
             return None;
         }
         if trouble.reach() == Reach::Connection {
@@ -134,8 +170,18 @@ impl<C: Clone + PartialEq> Link<C> {
     /// Notes an answer.
     pub(super) fn succeeded(&mut self, purpose: Use) -> Option<Change> {
         let was_failing = self.trouble().is_some();
+        // That it may show itself says nothing of what others may do.
+        if matches!(purpose, Use::Show | Use::List | Use::Leave)
+            && self
+                .reading
+                .trouble
+                .as_ref()
+                .is_some_and(|trouble| !trouble.stops_everything())
+        {
+            return None;
+        }
         self.reading = Gate::default();
-        if purpose != Use::Read {
+        if matches!(purpose, Use::Write | Use::Finish) {
             self.writing = Gate::default();
         }
         (was_failing && self.trouble().is_none()).then_some(Change::Recovered)
@@ -151,7 +197,7 @@ impl<C: Clone + PartialEq> Link<C> {
         let reading = self.reading.backoff.remaining(now);
         match purpose {
             Use::Write => reading.max(self.writing.backoff.remaining(now)),
-            Use::Read | Use::Finish => reading,
+            Use::Read | Use::Finish | Use::Show | Use::List | Use::Leave => reading,
         }
     }
 }
@@ -223,6 +269,104 @@ mod tests {
         link.connected(2, now + FAR);
         assert_eq!(link.failed(Some(&1), Use::Read, &Trouble::Closed, now, 1.0), None);
         assert_eq!(link.way(Use::Read, now), Way::Ready(2));
+    }
+
+    #[test]
+    fn what_heartbeats_alone_meet_stops_nobody_else() {
+        let now = Instant::now();
+        let mut link = connected(now);
+        for trouble in [Trouble::Permission, Trouble::OutOfMemory, Trouble::Answer] {
+            assert_eq!(link.failed(Some(&1), Use::Show, &trouble, now, 1.0), None);
+            assert_eq!(link.way(Use::Write, now), Way::Ready(1), "{trouble}");
+        }
+        // The connection leads to the wrong server: that is all.
+        link.failed(Some(&1), Use::Show, &Trouble::ReadOnly, now, 1.0);
+        assert_eq!(link.way(Use::Write, now), Way::Connect);
+        assert_eq!(link.trouble(), None);
+    }
+
+    #[test]
+    fn heartbeats_find_out_that_nobody_answers_and_that_somebody_does() {
+        let now = Instant::now();
+        let mut link = connected(now);
+        let change = link.failed(Some(&1), Use::Show, &Trouble::Timeout, now, 1.0);
+        assert_eq!(change, Some(Change::Failing(Trouble::Timeout)));
+        assert_eq!(link.way(Use::Read, now), Way::Closed);
+        link.connected(2, now + FAR);
+        assert_eq!(link.succeeded(Use::Show), Some(Change::Recovered));
+        assert_eq!(link.way(Use::Read, now), Way::Ready(2));
+    }
+
+    #[test]
+    fn a_list_that_comes_late_closes_no_gate() {
+        let now = Instant::now();
+        let mut link = connected(now);
+        assert_eq!(
+            link.failed(Some(&1), Use::List, &Trouble::Timeout, now, 1.0),
+            None
+        );
+        for purpose in [Use::Read, Use::Write, Use::Finish, Use::Show, Use::List] {
+            assert_eq!(link.way(purpose, now), Way::Ready(1), "{purpose:?}");
+        }
+        assert_eq!(link.trouble(), None);
+        // That the connection broke, or that there is none, is true for all.
+        let change = link.failed(Some(&1), Use::List, &Trouble::Closed, now, 1.0);
+        assert_eq!(change, Some(Change::Failing(Trouble::Closed)));
+        let later = now + FAR;
+        link.failed(None, Use::List, &Trouble::Timeout, later, 1.0);
+        assert_eq!(link.way(Use::Write, later), Way::Closed);
+    }
+
+    #[test]
+    fn leaving_passes_a_closed_gate_and_closes_none() {
+        let now = Instant::now();
+        let mut link = connected(now);
+        link.failed(Some(&1), Use::Read, &Trouble::Answer, now, 1.0);
+        assert_eq!(link.way(Use::Show, now), Way::Closed);
+        assert_eq!(link.way(Use::Leave, now), Way::Ready(1));
+        let mut link = connected(now);
+        assert_eq!(
+            link.failed(Some(&1), Use::Leave, &Trouble::Timeout, now, 1.0),
+            None
+        );
+        assert_eq!(
+            link.way(Use::Finish, now),
+            Way::Connect,
+            "over another connection"
+        );
+        assert_eq!(link.failed(None, Use::Leave, &Trouble::Timeout, now, 1.0), None);
+        assert_eq!(link.way(Use::Finish, now), Way::Connect);
+        assert_eq!(link.trouble(), None);
+    }
+
+    #[test]
+    fn who_had_less_time_than_others_leaves_a_connection_behind_and_closes_no_gate() {
+        let now = Instant::now();
+        let mut link = connected(now);
+        link.leave_behind(&2);
+        assert_eq!(
+            link.way(Use::Show, now),
+            Way::Ready(1),
+            "there is a new one already"
+        );
+        link.leave_behind(&1);
+        for purpose in [Use::Read, Use::Write, Use::Finish, Use::Show, Use::List] {
+            assert_eq!(link.way(purpose, now), Way::Connect, "{purpose:?}");
+        }
+        assert_eq!(link.trouble(), None);
+    }
+
+    #[test]
+    fn a_heartbeat_that_works_does_not_hide_that_others_may_not() {
+        let now = Instant::now();
+        let mut link = connected(now);
+        link.failed(Some(&1), Use::Write, &Trouble::OutOfMemory, now, 1.0);
+        assert_eq!(link.succeeded(Use::Show), None);
+        assert_eq!(link.trouble(), Some(&Trouble::OutOfMemory));
+        let mut link = connected(now);
+        link.failed(Some(&1), Use::Read, &Trouble::Permission, now, 1.0);
+        assert_eq!(link.succeeded(Use::Show), None);
+        assert_eq!(link.trouble(), Some(&Trouble::Permission));
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub mod keys;
 mod link;
 mod local;
 pub mod payload;
+pub mod presence;
 mod redis;
 mod reply;
 mod script;

@@ -4,7 +4,10 @@
 //! call --> way? --> (connect) --> script, within its time --> reply | trouble
 //! ```
 //! Invariants: without an answer of Redis there is no admission; a call takes at most three times the timeout (its turn
-//! to connect, connecting, the script); one connection carries all calls; one log line a change of state.
+//! to connect, connecting, the script), and those that show and take away a heartbeat have less time; one connection
+//! carries all calls; one log line a change of state.
+
+mod presence;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -37,6 +40,10 @@ use crate::infer::failure::Scope;
 const RENEW: Duration = Duration::from_mins(10);
 /// When to look again if there was no successor.
 const RENEW_AGAIN: Duration = Duration::from_mins(1);
+/// What a heartbeat may wait for connecting, and for its script: it is of no more use then.
+const SHOW_WITHIN: Duration = Duration::from_secs(4);
+/// What leaving may wait for each: there is time for another attempt, over a new connection.
+const LEAVE_WITHIN: Duration = Duration::from_secs(1);
 
 /// What the room needs.
 pub struct RedisConfig {
@@ -156,7 +163,7 @@ impl Redis {
         self.stats.count_round_trip(call.script.name);
         let mut multiplexed = connection.0.multiplexed();
         let running = call.script.run(&mut multiplexed, call.keys, call.arguments);
-        let result = match timeout(self.timeout, running).await {
+        let result = match timeout(self.time_of(call.purpose), running).await {
             Ok(result) => result.map_err(|error| Trouble::of_command(&error)),
             Err(_) => Err(Trouble::Timeout),
         };
@@ -180,11 +187,15 @@ impl Redis {
                 let Ok(_turn) = self.connecting.try_lock() else {
                     return Ok(connection);
                 };
-                return Ok(self.renew().await.unwrap_or(connection));
+                return Ok(self.renew(self.time_of(purpose)).await.unwrap_or(connection));
             }
             Way::Connect => {}
         }
-        let _turn = self.connecting.lock().await;
+        // Who leaves does not wait for somebody with more time.
+        let _turn = match purpose {
+            Use::Leave => None,
+            _ => Some(self.connecting.lock().await),
+        };
         // Whoever had the turn before may have connected, or failed to.
         let way = self.link().way(purpose, now());
         match way {
@@ -192,7 +203,7 @@ impl Redis {
             Way::Closed => return Err(Trouble::Backoff),
             Way::Connect => {}
         }
-        match self.server.connect(self.timeout).await {
+        match self.server.connect(self.time_of(purpose)).await {
             Ok(connection) => Ok(self.take_over(connection)),
             Err(trouble) => {
                 self.note(None, purpose, &trouble);
@@ -201,8 +212,17 @@ impl Redis {
         }
     }
 
-    async fn renew(&self) -> Option<Shared> {
-        match self.server.connect(self.timeout).await {
+    /// For connecting, and for the script.
+    fn time_of(&self, purpose: Use) -> Duration {
+        match purpose {
+            Use::Show => self.timeout.min(SHOW_WITHIN),
+            Use::Leave => self.timeout.min(LEAVE_WITHIN),
+            Use::Read | Use::Write | Use::Finish | Use::List => self.timeout,
+        }
+    }
+
+    async fn renew(&self, time: Duration) -> Option<Shared> {
+        match self.server.connect(time).await {
             Ok(connection) => Some(self.take_over(connection)),
             Err(trouble) => {
                 tracing::debug!(%trouble, "the old connection to Redis stays in use");
@@ -220,6 +240,12 @@ impl Redis {
     }
 
     fn note(&self, connection: Option<&Shared>, purpose: Use, trouble: &Trouble) {
+        if *trouble == Trouble::Timeout && self.time_of(purpose) < self.timeout {
+            if let Some(connection) = connection {
+                self.link().leave_behind(connection);
+            }
+            return;
+        }
         let change = self.link().failed(connection, purpose, trouble, now(), random());
         report(change);
     }

@@ -13,11 +13,11 @@ use super::*;
 use crate::infer::failure::Cause;
 use crate::retain::answers::{Action, Answers, Percent};
 use crate::secret::WatchedSecret;
-use crate::test_identity::identity;
+pub(super) use crate::test_identity::identity;
 use crate::tls::{self, TlsFiles};
 
-const PREFIX: &str = "jevmetrics:{tests}:";
-const SECOND: Duration = Duration::from_secs(1);
+pub(super) const PREFIX: &str = "jevmetrics:{tests}:";
+pub(super) const SECOND: Duration = Duration::from_secs(1);
 
 fn version(revision: &str) -> Version {
     Version::new(VersionInputs {
@@ -30,9 +30,8 @@ fn version(revision: &str) -> Version {
     })
 }
 
-/// A replica with the usual budget, changed by `change`.
 /// A replica to be.
-struct Setup {
+pub(super) struct Setup {
     config: RedisConfig,
     block: Block,
 }
@@ -51,7 +50,8 @@ impl std::ops::DerefMut for Setup {
     }
 }
 
-fn replica(port: u16, change: impl FnOnce(&mut Setup)) -> Redis {
+/// A replica with the usual budget, changed by `change`.
+pub(super) fn replica(port: u16, change: impl FnOnce(&mut Setup)) -> Redis {
     let config = RedisConfig {
         server: Server {
             host: "localhost".to_owned(),
@@ -124,7 +124,7 @@ async fn find(replica: &Redis, name: &str) -> Option<Verdict> {
 }
 
 /// Tries until `attempt` gives something, which must be within `most`.
-async fn until<T>(most: Duration, mut attempt: impl AsyncFnMut() -> Option<T>) -> (T, Duration) {
+pub(super) async fn until<T>(most: Duration, mut attempt: impl AsyncFnMut() -> Option<T>) -> (T, Duration) {
     let begin = Instant::now();
     loop {
         if let Some(found) = attempt().await {

@@ -7,6 +7,7 @@ use redis::Value;
 
 use super::block::Block;
 use super::payload;
+use super::presence::{LIFE, Listed};
 use super::trouble::Trouble;
 use super::{Mismatch, Shared, Wait};
 
@@ -107,6 +108,39 @@ pub(super) fn released(value: &Value) -> Reading<()> {
     }
 }
 
+/// Whether the heartbeat was written.
+pub(super) fn beating(value: &Value) -> Reading<()> {
+    match words(value)? {
+        (b"beating", []) => Ok(()),
+        _ => Err(Trouble::Answer),
+    }
+}
+
+/// Whether this process is out of the list.
+pub(super) fn left(value: &Value) -> Reading<()> {
+    match words(value)? {
+        (b"left", []) => Ok(()),
+        _ => Err(Trouble::Answer),
+    }
+}
+
+/// Who is alive. What the documents say is for the caller to judge; an id that is no text is one that nobody has.
+pub(super) fn members(value: &Value) -> Reading<Vec<Listed>> {
+    match words(value)? {
+        (b"members", entries) if entries.len().is_multiple_of(3) => entries
+            .chunks_exact(3)
+            .map(|entry| {
+                Ok(Listed {
+                    id: String::from_utf8_lossy(bytes(&entry[0])?).into_owned(),
+                    age: age(&entry[1])?,
+                    document: bytes(&entry[2])?.to_vec(),
+                })
+            })
+            .collect(),
+        _ => Err(Trouble::Answer),
+    }
+}
+
 fn wait(reason: &[u8], left: &Value, rest: &[Value]) -> Reading<Wait> {
     let left = milliseconds(left)?;
     Ok(match (reason, rest) {
@@ -172,6 +206,17 @@ fn integer(value: &Value) -> Reading<i64> {
     match value {
         Value::Int(number) => Ok(*number),
         _ => Err(Trouble::Answer),
+    }
+}
+
+/// Of a heartbeat: never below zero, and never longer than a life.
+fn age(value: &Value) -> Reading<Duration> {
+    let milliseconds = u64::try_from(integer(value)?).map_err(|_| Trouble::Answer)?;
+    let age = Duration::from_millis(milliseconds);
+    if age <= LIFE {
+        Ok(age)
+    } else {
+        Err(Trouble::Answer)
     }
 }
 
@@ -287,6 +332,26 @@ mod tests {
     }
 
     #[test]
+    fn members_are_read_in_threes() {
+        let value = answer([text("members"), text("a"), Value::Int(70), text("{}")]);
+        let listed = Listed {
+            id: "a".to_owned(),
+            age: Duration::from_millis(70),
+            document: b"{}".to_vec(),
+        };
+        assert_eq!(members(&value), Ok(vec![listed]));
+        assert_eq!(members(&answer([text("members")])), Ok(Vec::new()));
+        let cut = answer([text("members"), text("a"), Value::Int(70)]);
+        assert_eq!(members(&cut), Err(Trouble::Answer));
+        let ageless = answer([text("members"), text("a"), Value::Nil, text("{}")]);
+        assert_eq!(members(&ageless), Err(Trouble::Answer));
+        for age in [-1, 30_001, i64::MIN, i64::MAX] {
+            let absurd = answer([text("members"), text("a"), Value::Int(age), text("{}")]);
+            assert_eq!(members(&absurd), Err(Trouble::Answer), "{age}");
+        }
+    }
+
+    #[test]
     fn a_mismatch_names_both() {
         let value = answer([text("mismatch"), text("0 10000 4 10")]);
         let Ok(Admitted::Mismatch(mismatch)) = admitted(&value, terms()) else {
@@ -316,6 +381,9 @@ mod tests {
             assert_eq!(published(&value), Err(Trouble::Answer), "{value:?}");
             assert_eq!(cooling(&value), Err(Trouble::Answer), "{value:?}");
             assert_eq!(released(&value), Err(Trouble::Answer), "{value:?}");
+            assert_eq!(beating(&value), Err(Trouble::Answer), "{value:?}");
+            assert_eq!(left(&value), Err(Trouble::Answer), "{value:?}");
+            assert_eq!(members(&value), Err(Trouble::Answer), "{value:?}");
         }
     }
 }

@@ -41,6 +41,21 @@ pub(super) static RELEASE: Script = Script {
     text: include_str!("scripts/release.lua"),
     sha1: LazyLock::new(|| sha1(include_str!("scripts/release.lua"))),
 };
+pub(super) static BEAT: Script = Script {
+    name: "beat",
+    text: include_str!("scripts/beat.lua"),
+    sha1: LazyLock::new(|| sha1(include_str!("scripts/beat.lua"))),
+};
+pub(super) static MEMBERS: Script = Script {
+    name: "members",
+    text: include_str!("scripts/members.lua"),
+    sha1: LazyLock::new(|| sha1(include_str!("scripts/members.lua"))),
+};
+pub(super) static LEAVE: Script = Script {
+    name: "leave",
+    text: include_str!("scripts/leave.lua"),
+    sha1: LazyLock::new(|| sha1(include_str!("scripts/leave.lua"))),
+};
 
 fn sha1(text: &str) -> String {
     redis::Script::new(text).get_hash().to_owned()

@@ -8,7 +8,7 @@ use ::redis::{Connection, FromRedisValue};
 
 /// Rights of the documented ACL rule; keys and password come from the test.
 pub(super) const RIGHTS: &str = "-@all +evalsha +eval +get +set +del +exists +pttl +pexpire +time +hget +hset \
-     +zadd +zcard +zrem +zremrangebyscore";
+     +zadd +zcard +zrange +zrem +zremrangebyscore +mget";
 
 /// See the head of the module.
 pub(super) struct TestServer {

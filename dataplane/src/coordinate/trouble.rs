@@ -121,6 +121,27 @@ impl Trouble {
         }
     }
 
+    /// Whatever is asked of Redis would meet it, heartbeats and admissions alike.
+    pub(crate) fn stops_everything(&self) -> bool {
+        match self {
+            Self::Backoff
+            | Self::Resolve(_)
+            | Self::Connect(_)
+            | Self::Timeout
+            | Self::Closed
+            | Self::PasswordMissing
+            | Self::Password
+            | Self::Database => true,
+            Self::Budget(_)
+            | Self::Permission
+            | Self::ReadOnly
+            | Self::OutOfMemory
+            | Self::NotReady(_)
+            | Self::Refused(_)
+            | Self::Answer => false,
+        }
+    }
+
     /// What an error of a command means.
     pub(super) fn of_command(error: &RedisError) -> Self {
         match error.kind() {

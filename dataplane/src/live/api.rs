@@ -133,12 +133,13 @@ struct Metadata {
 #[derive(Debug, Deserialize)]
 struct Data {
     policy: Option<String>,
+    routing: Option<String>,
 }
 
 impl ConfigMap {
-    /// The text of `data.policy`.
-    pub(super) fn into_policy(self) -> Option<String> {
-        self.data?.policy
+    /// The texts of `data.policy` and `data.routing`.
+    pub(super) fn into_parts(self) -> (Option<String>, Option<String>) {
+        self.data.map_or((None, None), |data| (data.policy, data.routing))
     }
 }
 
@@ -331,7 +332,11 @@ mod tests {
             let Ok(Event::Changed(map)) = seen(&format!(r#"{{"type":"{kind}","object":{object}}}"#)) else {
                 panic!("{kind}");
             };
-            assert_eq!(map.into_policy().as_deref(), Some("schema: 1"));
+            let (policy, routing) = map.into_parts();
+            assert_eq!(
+                (policy.as_deref(), routing.as_deref()),
+                (Some("schema: 1"), Some("{}"))
+            );
         }
         let deleted = format!(r#"{{"type":"DELETED","object":{object}}}"#);
         assert!(matches!(seen(&deleted), Ok(Event::Deleted)));
@@ -374,14 +379,14 @@ mod tests {
     }
 
     #[test]
-    fn a_map_without_a_policy_has_none() {
+    fn a_map_without_a_part_has_none() {
         for json in [
             r#"{"metadata":{}}"#,
             r#"{"metadata":{},"data":null}"#,
             r#"{"metadata":{},"data":{"x":"y"}}"#,
         ] {
             let map: ConfigMap = read(json.as_bytes()).unwrap();
-            assert_eq!(map.into_policy(), None);
+            assert_eq!(map.into_parts(), (None, None));
         }
     }
 }

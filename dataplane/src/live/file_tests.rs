@@ -19,6 +19,7 @@ struct Followed {
     directory: TempDir,
     path: PathBuf,
     states: watch::Receiver<LiveState>,
+    routing: Arc<Routing>,
     stop: CancellationToken,
     following: JoinHandle<()>,
 }
@@ -34,7 +35,8 @@ impl Followed {
     }
 
     fn at(directory: TempDir, path: PathBuf) -> Self {
-        let file = LiveFile::open(path.clone());
+        let routing = Arc::new(Routing::default());
+        let file = LiveFile::open(path.clone(), Arc::clone(&routing));
         let states = file.subscribe();
         let stop = CancellationToken::new();
         let following = tokio::spawn(file.follow_every(POLL_IN_TESTS, stop.clone()));
@@ -42,6 +44,7 @@ impl Followed {
             directory,
             path,
             states,
+            routing,
             stop,
             following,
         }
@@ -72,7 +75,7 @@ async fn the_first_reading_is_there_before_following_begins() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("live.yaml");
     fs::write(&path, REDUCE).unwrap();
-    let state = LiveFile::open(path).subscribe().borrow().clone();
+    let state = LiveFile::open(path, Arc::default()).subscribe().borrow().clone();
     assert_eq!((mode(&state), state.error), (Some(Mode::Reduce), None));
 }
 
@@ -142,6 +145,60 @@ async fn broken_and_missing_content_leave_the_policy_in_force() {
     followed.rename_over(ANNOTATE);
     let state = followed.until(|state| mode(state) == Some(Mode::Annotate)).await;
     assert_eq!(state.error, None);
+}
+
+/// A file whose two parts are these.
+fn both(policy: &str, epoch: u64) -> String {
+    format!(
+        "{policy}routing: {{schema: 1, epoch: {epoch}, hash: hrw-splitmix64-v1, keySchema: 1, \
+         cluster: {{namespace: shop, policy: ours}}, \
+         owners: [{{slot: 0, uid: u, name: n, address: \"10.0.0.1:4319\"}}]}}\n"
+    )
+}
+
+#[tokio::test]
+async fn neither_part_holds_up_the_other() {
+    let mut followed = Followed::begin(Some(&both(ANNOTATE, 7)));
+    assert_eq!(followed.routing.epoch(), Some(7), "before following begins");
+    followed.rename_over(&both("policy: {schema: 1, mode: reduce}\n", 8));
+    let state = followed.until(|state| state.error.is_some()).await;
+    assert_eq!(
+        (mode(&state), followed.routing.epoch()),
+        (Some(Mode::Annotate), Some(8))
+    );
+    followed.rename_over(&both(REDUCE, 3));
+    let state = followed.until(|state| mode(state) == Some(Mode::Reduce)).await;
+    assert_eq!((state.error, followed.routing.epoch()), (None, Some(8)));
+    let problem = followed.routing.problem().unwrap();
+    let named = format!("live file {}: routing.epoch: ", followed.path.display());
+    assert!(problem.starts_with(&named), "{problem}");
+    // What is wrong with the whole file is said once, and a file without a table says nothing of it.
+    let strange = format!("{REDUCE}routingTable: {{schema: 1}}\nother: 1\n");
+    for (content, is_wrong) in [
+        (BROKEN, true),
+        (ANNOTATE, false),
+        (strange.as_str(), true),
+        (REDUCE, false),
+    ] {
+        followed.rename_over(content);
+        followed.until(|state| state.error.is_some() == is_wrong).await;
+        assert_eq!(
+            (followed.routing.epoch(), followed.routing.problem()),
+            (Some(8), None),
+            "{content}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn of_a_table_only_what_is_wrong_with_the_table_is_said() {
+    let content = format!("{}other: 1\n", both(ANNOTATE, 8).replace("slot: 0", "slot: x"));
+    let followed = Followed::begin(Some(&content));
+    let problem = followed.routing.problem().unwrap();
+    assert!(
+        problem.contains("routing.owners[0].slot") && !problem.contains("other"),
+        "{problem}"
+    );
 }
 
 #[tokio::test]

@@ -1,10 +1,11 @@
-//! The live object: the policy in force, followed in a file or through the Kubernetes API.
+//! The live object: policy and routing table, followed in a file or through the Kubernetes API.
 //!
 //! ```text
 //! file | object (get, watch) -> parse -> Publisher -> LiveState -> engine, /readyz, heartbeat
+//!                                              '---> Routing   -> the same
 //! ```
 //! Invariants: the policy is `None` only until it was read well once; what is broken, missing or out of reach changes
-//! nothing but the error that is shown. Nobody who delivers waits for any of it.
+//! nothing but the error that is shown; neither part holds up the other. Nobody who delivers waits for any of it.
 
 mod api;
 mod file;
@@ -21,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::file::LiveFile;
 pub use self::object::LiveObjectFollower;
+use crate::routing::{Routing, Said};
 
 /// What is known of the live object.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -40,11 +42,13 @@ pub enum Live {
 }
 
 impl Live {
-    /// Opens what the settings name.
-    pub fn open(source: &LiveSource) -> Self {
+    /// Opens what the settings name; `routing` is told of tables.
+    pub fn open(source: &LiveSource, routing: Arc<Routing>) -> Self {
         match source {
-            LiveSource::File(path) => Self::File(LiveFile::open(path.clone())),
-            LiveSource::Object(object) => Self::Object(Box::new(LiveObjectFollower::new(object.clone()))),
+            LiveSource::File(path) => Self::File(LiveFile::open(path.clone(), routing)),
+            LiveSource::Object(object) => {
+                Self::Object(Box::new(LiveObjectFollower::new(object.clone(), routing)))
+            }
         }
     }
 
@@ -98,17 +102,24 @@ struct Publisher {
     /// "live file …" or "live object …".
     name: String,
     sender: watch::Sender<LiveState>,
+    routing: Arc<Routing>,
     /// Kind of the problem that was logged last.
     logged: Option<String>,
 }
 
 impl Publisher {
-    fn new(name: String) -> Self {
+    fn new(name: String, routing: Arc<Routing>) -> Self {
         Self {
             name,
             sender: watch::Sender::new(LiveState::default()),
+            routing,
             logged: None,
         }
+    }
+
+    /// Passes on what the object, or its absence, says of the routing table.
+    fn say(&self, said: Said) {
+        self.routing.take_in(&self.name, said);
     }
 
     /// Takes over a good policy, if one was read, and what is wrong now.

@@ -3,7 +3,10 @@
 //! Invariants: one task, which nobody waits for; every call has a deadline; a client that could not reach the server
 //! is made anew, so that a token, a CA or a KUBECONFIG that comes later is used.
 
+use std::sync::Arc;
+
 use jevmetrics_api::live::LivePolicy;
+use jevmetrics_api::routing::RoutingTable;
 use jevmetrics_api::settings::LiveObject;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -11,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::api::{Api, ApiError, ConfigMap, Event};
 use super::steps::{Call, Outcome, Step, Steps, View};
 use super::{LiveState, Problem, Publisher};
+use crate::routing::{Routing, Said};
 
 /// The live `ConfigMap`, not asked for yet.
 pub struct LiveObjectFollower {
@@ -22,9 +26,9 @@ pub struct LiveObjectFollower {
 
 impl LiveObjectFollower {
     /// Knows nothing until [`Self::follow`] runs.
-    pub fn new(object: LiveObject) -> Self {
+    pub fn new(object: LiveObject, routing: Arc<Routing>) -> Self {
         Self {
-            publisher: Publisher::new(object.to_string()),
+            publisher: Publisher::new(object.to_string(), routing),
             object,
             api: None,
             view: View::default(),
@@ -117,24 +121,23 @@ impl LiveObjectFollower {
     }
 
     async fn seen(&mut self, map: ConfigMap) {
-        let Some(text) = map.into_policy() else {
-            let problem = self.named("data.policy: must be given");
-            return self.publish(None, Some(problem));
-        };
         // A large document takes milliseconds to parse: not on a thread that serves requests.
-        let parsed = tokio::task::spawn_blocking(move || LivePolicy::from_policy_yaml(&text)).await;
-        match parsed {
-            Ok(Ok(policy)) => self.publish(Some(policy), None),
-            Ok(Err(error)) => {
-                let problem = self.named(&error.to_string());
-                self.publish(None, Some(problem));
+        let parsed = tokio::task::spawn_blocking(move || parse(map)).await;
+        // Else the runtime ends.
+        if let Ok((policy, routing)) = parsed {
+            self.publisher.say(routing);
+            match policy {
+                Ok(policy) => self.publish(Some(policy), None),
+                Err(problem) => {
+                    let problem = self.named(&problem);
+                    self.publish(None, Some(problem));
+                }
             }
-            // The runtime ends.
-            Err(_) => {}
         }
     }
 
     fn missing(&mut self) {
+        self.publisher.say(Said::Nothing);
         let problem = self.named(&ApiError::NotFound.to_string());
         self.publish(None, Some(problem));
     }
@@ -169,4 +172,19 @@ impl LiveObjectFollower {
     fn named(&self, problem: &str) -> Problem {
         Problem::of_content(format!("{}: {problem}", self.object))
     }
+}
+
+/// Policy and table: each holds by itself.
+fn parse(map: ConfigMap) -> (Result<LivePolicy, String>, Said) {
+    let (policy, routing) = map.into_parts();
+    let policy = match policy {
+        None => Err("data.policy: must be given".to_owned()),
+        Some(text) => LivePolicy::from_policy_yaml(&text).map_err(|error| error.to_string()),
+    };
+    let routing = match routing.map(|text| RoutingTable::from_routing_yaml(&text)) {
+        None => Said::Nothing,
+        Some(Ok(table)) => Said::Table(table),
+        Some(Err(error)) => Said::Broken(error.to_string()),
+    };
+    (policy, routing)
 }

@@ -1,5 +1,5 @@
-//! The admin port: why an instrument is kept or dropped, and what the policy saves. Shows resource values,
-//! therefore it has a port of its own, loopback by default.
+//! The admin port: why an instrument is kept or dropped, what the policy saves, and who else is there. Shows resource
+//! values, therefore it has a port of its own, loopback by default.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::extract::{Query, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
-use axum::response::{IntoResponse, Response};
+use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,7 @@ use super::coverage::INTERVAL_SECONDS;
 use super::flow::{Equation, Flow};
 use super::levels::Levels;
 use crate::clock::Clock;
+use crate::cluster::{self, Observer};
 use crate::receive;
 use crate::retain::assessments::Row;
 use crate::retain::decide::{Decision, Reason};
@@ -45,6 +46,8 @@ pub struct Admin {
     pub clock: Clock,
     /// This process, new at each start.
     pub member_id: String,
+    /// Looks who else is there.
+    pub(crate) cluster: Arc<Observer>,
 }
 
 /// The routes. On a loopback listener (`is_loopback`) a request must name an address or `localhost`: a page in a
@@ -53,6 +56,8 @@ pub fn routes(admin: Arc<Admin>, is_loopback: bool) -> Router {
     let routes = Router::new()
         .route("/api/decisions", get(decisions))
         .route("/api/summary", get(summary))
+        .route("/api/admin/cluster", get(members))
+        .route("/cluster", get(members_page))
         .with_state(admin);
     if is_loopback {
         routes.layer(middleware::from_fn(refuse_foreign_hosts))
@@ -252,6 +257,34 @@ async fn summary(State(admin): State<Arc<Admin>>) -> Response {
     blocking(move || admin.summary()).await
 }
 
+/// Names and texts of other processes are in what they get: no browser may make more of them than text.
+fn page_headers() -> [(header::HeaderName, &'static str); 3] {
+    let policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+    [
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::CONTENT_SECURITY_POLICY, policy),
+    ]
+}
+
+async fn members(State(admin): State<Arc<Admin>>) -> Response {
+    let view = admin.cluster.look().await;
+    rendered(move || {
+        let document = cluster::document(&view, tokio::time::Instant::now());
+        (page_headers(), Json(document)).into_response()
+    })
+    .await
+}
+
+async fn members_page(State(admin): State<Arc<Admin>>) -> Response {
+    let view = admin.cluster.look().await;
+    rendered(move || {
+        let page = cluster::page(&view, tokio::time::Instant::now());
+        (page_headers(), Html(page)).into_response()
+    })
+    .await
+}
+
 impl Admin {
     fn summary(&self) -> Summary {
         let now = self.clock.seconds();
@@ -323,8 +356,13 @@ fn keep_largest(rows: &mut Vec<Row>) {
 
 /// Pages look at whole tables: not on a thread that serves requests.
 async fn blocking<T: Serialize + Send + 'static>(make: impl FnOnce() -> T + Send + 'static) -> Response {
+    rendered(move || Json(make()).into_response()).await
+}
+
+/// As [`blocking`], for whole answers.
+async fn rendered(make: impl FnOnce() -> Response + Send + 'static) -> Response {
     match tokio::task::spawn_blocking(make).await {
-        Ok(answer) => Json(answer).into_response(),
+        Ok(answer) => answer,
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
 }

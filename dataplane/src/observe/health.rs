@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use crate::infer::Inference;
 use crate::infer::state::Health as InferenceHealth;
 use crate::live::LiveState;
+use crate::routing::Routing;
 
 /// Content type of the `OpenMetrics` text that Prometheus asks for.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -95,8 +96,10 @@ pub struct Observed {
     pub registry: Registry,
     /// How asking goes.
     pub inference: Arc<Inference>,
-    /// The live object.
+    /// The policy of the live object.
     pub live: watch::Receiver<LiveState>,
+    /// Its routing table.
+    pub routing: Arc<Routing>,
     /// Tell what is wrong with files that are followed, each with its kind: `secret: …`, `tls: …`.
     pub problems: Vec<ProblemSource>,
     /// Brings gauges up to date before they are read.
@@ -134,6 +137,7 @@ async fn readyz(State(observed): State<Arc<Observed>>) -> impl IntoResponse {
         format!("inference: {}", inference_line(&observed.inference)),
     ];
     lines.push(format!("live: {}", live_line(&observed.live.borrow())));
+    lines.extend(observed.routing.line().map(|line| format!("routing: {line}")));
     if let Some(sharing) = observed.inference.sharing(Instant::now()) {
         lines.push(format!("coordination: {}", sharing.line));
     }

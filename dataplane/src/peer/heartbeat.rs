@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use jevmetrics_api::member::{CoordinationReport, InferenceReport, Member, PolicyReport, PolicyState, State};
+use jevmetrics_api::member::{
+    CoordinationReport, Counters, InferenceReport, Member, PolicyReport, PolicyState, State,
+};
+use jevmetrics_api::routing::{Owner, RoutingTable};
 use tokio::sync::watch;
 
 use crate::args::Pod;
@@ -11,9 +14,11 @@ use crate::clock::Clock;
 use crate::coordinate::Coordinate as _;
 use crate::infer::Inference;
 use crate::live::LiveState;
+use crate::observe::flow::Flow;
 use crate::observe::health::{Life, Readiness};
 use crate::observe::levels::Levels;
 use crate::room::Room;
+use crate::routing::Routing;
 
 /// What does not change over the life of a process.
 #[derive(Debug, Clone)]
@@ -42,10 +47,14 @@ pub struct Heartbeat {
     pub started_at: i64,
     /// Where the process is in its life.
     pub readiness: Arc<Readiness>,
-    /// The live object.
+    /// The policy of the live object.
     pub live: watch::Receiver<LiveState>,
+    /// Its routing table.
+    pub routing: Arc<Routing>,
     /// How asking goes.
     pub inference: Arc<Inference>,
+    /// What has been counted.
+    pub flow: Flow,
     /// What is read every ten seconds.
     pub levels: Arc<Levels>,
     /// Where it asks for admissions.
@@ -64,6 +73,12 @@ impl Heartbeat {
             revision,
             endpoint,
         } = self.identity.clone();
+        // One look: slot and zone are those of the epoch that is said.
+        let table = self.routing.table();
+        let seat = table
+            .as_deref()
+            .and_then(|table| seat(table, pod.uid.as_deref()?));
+        let equation = self.flow.equation();
         Member {
             id,
             hostname,
@@ -75,6 +90,9 @@ impl Heartbeat {
             pod: pod.name,
             uid: pod.uid,
             node: pod.node,
+            epoch: table.as_deref().map(RoutingTable::epoch),
+            slot: seat.map(|owner| owner.slot),
+            zone: seat.and_then(|owner| owner.zone.clone()),
             state: match self.readiness.life() {
                 Life::Starting => State::Starting,
                 Life::Serving => State::Serving,
@@ -82,13 +100,19 @@ impl Heartbeat {
             },
             settings_digest,
             revision,
-            policy: policy(&self.live.borrow()),
+            policy: policy(&self.live.borrow(), &self.routing),
             inference: InferenceReport {
                 budget: self.levels.budget(now),
                 assessment_version: self.room.version.to_string(),
                 ..inference(endpoint, &self.inference, now)
             },
             coordination: self.coordination(now),
+            coverage: self.levels.coverage().map(shortened),
+            counters: Some(Counters {
+                received: equation.received,
+                kept: equation.kept,
+                dropped: equation.dropped,
+            }),
         }
     }
 
@@ -110,14 +134,29 @@ impl Heartbeat {
     }
 }
 
-fn policy(live: &LiveState) -> PolicyReport {
+/// The entry of the pod `uid`.
+fn seat<'a>(table: &'a RoutingTable, uid: &str) -> Option<&'a Owner> {
+    table.owners().iter().find(|owner| owner.uid == uid)
+}
+
+/// People look at it: more digits would only make the document longer.
+fn shortened(ratio: f64) -> f64 {
+    (ratio * 1000.0).round() / 1000.0
+}
+
+fn policy(live: &LiveState, routing: &Routing) -> PolicyReport {
+    let problems = [
+        live.error.clone(),
+        routing.problem().map(|problem| problem.to_string()),
+    ];
+    let problems: Vec<String> = problems.into_iter().flatten().collect();
     PolicyReport {
         state: match live.policy {
             Some(_) => PolicyState::Read,
             None => PolicyState::Awaiting,
         },
         mode: live.policy.as_ref().map(|policy| policy.mode().into()),
-        error: live.error.clone(),
+        error: (!problems.is_empty()).then(|| problems.join("; ")),
     }
 }
 

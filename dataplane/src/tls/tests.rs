@@ -159,8 +159,11 @@ async fn new_files_are_used_and_broken_ones_leave_the_old_in_use() {
     let server = server::load(authority.files(), HTTP2).unwrap();
     let stop = CancellationToken::new();
     let (followed, stopped) = (server.clone(), stop.clone());
-    let following =
-        tokio::spawn(async move { followed.follow_every(Duration::from_millis(10), stopped).await });
+    let following = tokio::spawn(async move {
+        followed
+            .follow_every(Duration::from_millis(10), stopped, |_, _| ())
+            .await;
+    });
     let until = async |what: &str, holds: &dyn Fn() -> bool| {
         for _ in 0..3_000 {
             if holds() {

@@ -69,10 +69,20 @@ impl<T: Clone + Send + Sync + 'static> Watched<T> {
     /// # Guarantees
     /// One log line per change of state.
     pub async fn follow(&self, stop: CancellationToken) {
-        self.follow_every(POLL, stop).await;
+        self.follow_every(POLL, stop, Self::tell).await;
     }
 
-    pub(super) async fn follow_every(&self, poll: Duration, stop: CancellationToken) {
+    /// As [`Self::follow`], without log lines: another use of the same files has them.
+    pub async fn follow_untold(&self, stop: CancellationToken) {
+        self.follow_every(POLL, stop, |_, _| ()).await;
+    }
+
+    pub(super) async fn follow_every(
+        &self,
+        poll: Duration,
+        stop: CancellationToken,
+        tell: impl Fn(&Self, Option<&TlsError>),
+    ) {
         if self.files.are_none() {
             return stop.cancelled().await;
         }
@@ -81,24 +91,25 @@ impl<T: Clone + Send + Sync + 'static> Watched<T> {
         let mut follower = Follower::new(self.first.clone(), read, poll, stop);
         while let Some(reading) = follower.changed().await {
             self.take_over(reading);
+            tell(self, self.current.load().problem.as_ref());
+        }
+    }
+
+    fn tell(&self, problem: Option<&TlsError>) {
+        match problem {
+            None => tracing::info!(setting = self.files.setting, "new TLS files are in use"),
+            Some(error) => tracing::warn!(%error, "the last good TLS files stay in use"),
         }
     }
 
     fn take_over(&self, reading: &Reading) {
-        let setting = self.files.setting;
         let made = reading.clone().and_then(|material| {
             let made = (self.make)(&material);
             made.map_err(|problem| self.files.error(problem))
         });
         let (value, problem) = match made {
-            Ok(value) => {
-                tracing::info!(setting, "new TLS files are in use");
-                (value, None)
-            }
-            Err(error) => {
-                tracing::warn!(%error, "the last good TLS files stay in use");
-                (self.get(), Some(error))
-            }
+            Ok(value) => (value, None),
+            Err(error) => (self.get(), Some(error)),
         };
         self.current.store(Arc::new(Current { value, problem }));
     }

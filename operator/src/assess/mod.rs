@@ -6,6 +6,7 @@
 mod configuration;
 mod coordination;
 mod inference;
+mod members;
 mod pods;
 mod ready;
 mod rollout;
@@ -19,16 +20,18 @@ use jevmetrics_api::policy::{
     InferenceStatus, JevMetricsPolicy, JevMetricsPolicyStatus, RevisionStatus, ValidPolicy,
 };
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::ResourceExt as _;
 use kube::core::DynamicObject;
 
 use crate::conditions::{
-    self, CONFIGURATION_VALID, COORDINATION_HEALTHY, INFERENCE_HEALTHY, READY, ROLLED_OUT, Verdict,
+    self, CONFIGURATION_VALID, COORDINATION_HEALTHY, INFERENCE_HEALTHY, READY, ROLLED_OUT, ROUTING_CONVERGED,
+    Verdict,
 };
 use crate::health::Health;
-use crate::reconcile::Outcome;
+use crate::reconcile::{Outcome, ReconcileError};
 use crate::render::{pod_selector, settings_name};
+use crate::voices::Voices;
 
 pub use self::pods::PodView;
 pub use self::workload::Workload;
@@ -48,6 +51,8 @@ pub struct Seen<'s> {
     pub pods: &'s [Arc<Pod>],
     /// What the pods say, as far as this process knows.
     pub health: &'s Health,
+    /// When the pods have last answered.
+    pub voices: &'s Voices,
 }
 
 /// A condition that turned, worth an event.
@@ -85,11 +90,18 @@ pub fn status(
     } else {
         conditions = conditions::without(conditions, COORDINATION_HEALTHY);
     }
+    if let Some(decided) = &seen.outcome.membership {
+        verdicts.push((ROUTING_CONVERGED, members::verdict(decided, seen.voices, before)));
+    } else if conditions::is_said(&conditions, ROUTING_CONVERGED) {
+        let failure = seen.outcome.failure.as_ref();
+        verdicts.push((ROUTING_CONVERGED, members::nothing_published(failure)));
+    }
     let mut turns = Vec::new();
     for (type_, verdict) in verdicts {
+        let is_ordinary = is_ordinary(&conditions, type_, &verdict);
         let (after, turned) = conditions::with(&conditions, type_, &verdict, generation, now);
         conditions = after;
-        if turned {
+        if turned && !is_ordinary {
             turns.push(Turn { type_, verdict });
         }
     }
@@ -113,8 +125,38 @@ pub fn status(
             model: inference::model(seen.health, before),
         }),
         coordination: coordination::status(seen.valid, seen.outcome, before),
+        routing: members::routing(seen.outcome.membership.as_ref(), seen.voices, before, now),
+        members: members::members(seen.outcome.membership.as_ref(), seen.voices, before, now),
     };
     (status, turns)
+}
+
+/// What is said of the conditions of a policy that cannot be read, and why its members could not be kept, if so.
+pub fn undecodable(
+    before: &[Condition],
+    problem: String,
+    failure: Option<&ReconcileError>,
+) -> Vec<(&'static str, Verdict)> {
+    let mut verdicts = vec![(CONFIGURATION_VALID, Verdict::no("Undecodable", problem))];
+    if conditions::is_said(before, ROUTING_CONVERGED) {
+        let verdict = match failure {
+            Some(_) => members::nothing_published(failure),
+            None => members::nobody_asked(),
+        };
+        verdicts.push((ROUTING_CONVERGED, verdict));
+    }
+    verdicts
+}
+
+/// Whether `condition` says that the table is frozen.
+pub(crate) fn is_frozen(condition: &Condition) -> bool {
+    condition.type_ == ROUTING_CONVERGED && condition.reason == members::FROZEN
+}
+
+/// Each pod that comes or goes turns `RoutingConverged` twice. Only a table that is frozen is worth an event.
+fn is_ordinary(before: &[Condition], type_: &str, verdict: &Verdict) -> bool {
+    let was_frozen = before.iter().any(is_frozen);
+    type_ == ROUTING_CONVERGED && verdict.reason != members::FROZEN && !was_frozen
 }
 
 /// What pods with the target's settings say; until they were asked, what was said of the same target.

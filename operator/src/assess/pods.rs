@@ -6,7 +6,7 @@ use kube::ResourceExt as _;
 use crate::render::{REVISION, SETTINGS_VOLUME};
 
 /// What a Pod says.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PodView {
     /// Its name.
     pub name: String,

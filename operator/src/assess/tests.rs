@@ -12,6 +12,7 @@ use super::{Seen, status};
 use crate::health::Health;
 use crate::reconcile::Outcome;
 use crate::render::settings_name;
+use crate::voices::Voices;
 
 fn policy(revision: &str) -> (JevMetricsPolicy, ValidPolicy) {
     let policy: JevMetricsPolicy = serde_json::from_value(json!({
@@ -66,6 +67,7 @@ fn assess(revision: &str, deployment: Option<&DynamicObject>, pods: &[Arc<Pod>])
         deployment,
         pods,
         health: &Health::default(),
+        voices: &Voices::default(),
     };
     status(&seen, None, &Time(jiff::Timestamp::UNIX_EPOCH)).0
 }
@@ -178,6 +180,7 @@ fn shared(
         deployment: None,
         pods: &[],
         health,
+        voices: &Voices::default(),
     };
     status(&seen, before, &Time(jiff::Timestamp::UNIX_EPOCH)).0
 }

@@ -67,7 +67,7 @@ pub(super) async fn apply(
     if known == Known::AsWanted {
         return Ok(None);
     }
-    let failed = |error| as_apply_error(manifest, error);
+    let failed = |error| as_apply_error(*kind, name, error);
     let api = kind.api(&context.client, policy.namespace());
     // The watch may lag, and does not see what lacks our label.
     let before = api.get_opt(name).await.map_err(failed)?;
@@ -145,8 +145,8 @@ fn is_about_namespace(status: &Status) -> bool {
         .any(|cause| cause.reason == "NamespaceTerminating")
 }
 
-fn as_apply_error(manifest: &Manifest, error: kube::Error) -> ApplyError {
-    let (kind, name) = (manifest.kind, manifest.name.clone());
+pub(super) fn as_apply_error(kind: Kind, name: &str, error: kube::Error) -> ApplyError {
+    let name = name.to_owned();
     match error {
         // Another object is in the place since it was looked at: the next look finds it.
         kube::Error::Api(status) if is_about_uid(&status) => {

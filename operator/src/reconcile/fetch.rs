@@ -1,5 +1,5 @@
 //! What a policy refers to: Secrets, and only whether they are there; and its live object, which remembers the
-//! generation of its budget.
+//! generation of its budget and who owns resources.
 //!
 //! A Secret is fetched by its name; its values are skipped while they are read, so that none is ever held. The live object
 //! is fetched too: a watch may show what was there before the last write.
@@ -9,13 +9,14 @@ use std::fmt;
 
 use jevmetrics_api::live::{Budget, LivePolicy};
 use jevmetrics_api::policy::{SecretUse, ValidPolicy};
+use jevmetrics_api::routing::RoutingTable;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{Api, GetParams, Request};
 use kube::{Client, ResourceExt as _};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::render::LIVE_KEY;
+use crate::render::{LIVE_KEY, ROUTING_KEY};
 
 /// A Secret could not be looked for.
 #[derive(Debug, thiserror::Error)]
@@ -40,12 +41,15 @@ pub(super) struct Live {
     pub(super) version: Option<String>,
     /// The budget in it; none if pods cannot read it.
     pub(super) budget: Option<Budget>,
+    /// The table in it; none if pods cannot read it.
+    pub(super) routing: Option<RoutingTable>,
+    /// The uids of its owners.
+    pub(super) owners: Vec<String>,
 }
 
-/// Looks at the live object of `policy`.
-pub(super) async fn live(policy: &ValidPolicy, client: &Client) -> Result<Live, LiveError> {
-    let name = policy.live_name();
-    let api: Api<ConfigMap> = Api::namespaced(client.clone(), policy.namespace());
+/// Looks at the live object `name`.
+pub(super) async fn live(namespace: &str, name: String, client: &Client) -> Result<Live, LiveError> {
+    let api: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
     let found = api.get_opt(&name).await.map_err(|source| LiveError {
         name,
         source: Box::new(source),
@@ -53,11 +57,18 @@ pub(super) async fn live(policy: &ValidPolicy, client: &Client) -> Result<Live, 
     let Some(object) = found else {
         return Ok(Live::default());
     };
-    let text = object.data.as_ref().and_then(|data| data.get(LIVE_KEY));
-    let read = text.and_then(|text| LivePolicy::from_policy_yaml(text).ok());
+    let text = |key: &str| object.data.as_ref().and_then(|data| data.get(key));
+    let read = text(LIVE_KEY).and_then(|text| LivePolicy::from_policy_yaml(text).ok());
+    let routing = text(ROUTING_KEY).and_then(|text| RoutingTable::from_routing_yaml(text).ok());
     Ok(Live {
         version: object.resource_version(),
         budget: read.map(|policy| *policy.budget()),
+        routing,
+        owners: object
+            .owner_references()
+            .iter()
+            .map(|owner| owner.uid.clone())
+            .collect(),
     })
 }
 

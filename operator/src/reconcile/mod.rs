@@ -3,11 +3,16 @@
 //! ```text
 //! validate -> fetch -> render -> apply -> status
 //! ```
-//! Each step is a file with its own error. The last one always runs and says what the others did; an object that
-//! does not validate changes nothing else.
+//! Each step is a file with its own error. The last one always runs and says what the others did; of an object that
+//! does not validate nothing changes but who owns what: its pods come and go all the same.
+//!
+//! Who owns what must not wait for anything else: the live object is written although an object before it could not be, and
+//! its timers run on after a failure. While its table is not the one that it must be, it is tried again every few seconds.
 
 mod apply;
 mod fetch;
+mod keep;
+mod membership;
 mod prune;
 mod replicas;
 mod status;
@@ -17,12 +22,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jevmetrics_api::policy::{JevMetricsPolicy, PolicyError, ValidPolicy};
+use jevmetrics_api::routing::TableError;
 use kube::runtime::controller::Action;
 use kube::{Resource as _, ResourceExt as _};
 
 pub use self::apply::ApplyError;
 use self::fetch::Live;
 pub use self::fetch::{FetchError, LiveError, MissingSecret};
+pub use self::membership::Decided;
+use self::membership::{Subject, UNTIL_PUBLISHED};
 use crate::backoff::with_jitter;
 use crate::context::Context;
 use crate::events::Happening;
@@ -46,6 +54,9 @@ pub enum ReconcileError {
     /// The live object could not be looked at: which generation its budget has is not known.
     #[error(transparent)]
     Live(#[from] LiveError),
+    /// Names or epochs cannot be in a table.
+    #[error("failed to make a routing table: {0}")]
+    Table(#[from] TableError),
     /// An object could not be applied.
     #[error(transparent)]
     Apply(#[from] ApplyError),
@@ -55,6 +66,32 @@ pub enum ReconcileError {
     /// The status could not be written.
     #[error("failed to write the status: {0}")]
     Status(#[source] kube::Error),
+}
+
+/// A reconcile that is tried again.
+#[derive(Debug, thiserror::Error)]
+#[error("{cause}")]
+pub struct Failed {
+    /// Why.
+    cause: ReconcileError,
+    /// When it is to run whatever has failed: time alone changes members.
+    look_again: Option<Duration>,
+}
+
+impl Failed {
+    /// When to try again: after `backoff`, and earlier if time has done something until then.
+    pub fn wait(&self, backoff: Duration) -> Duration {
+        self.look_again.map_or(backoff, |wait| wait.min(backoff))
+    }
+}
+
+impl From<ReconcileError> for Failed {
+    fn from(cause: ReconcileError) -> Self {
+        Self {
+            cause,
+            look_again: None,
+        }
+    }
 }
 
 /// What the steps before the status came to.
@@ -68,6 +105,10 @@ pub struct Outcome {
     pub unchecked: Option<FetchError>,
     /// The generation of the budget in the live object, if that is as it must be; 0 if none is counted.
     pub generation: Option<u32>,
+    /// Who owns what, if that is in the live object.
+    pub membership: Option<Decided>,
+    /// When to look at members again, whatever became of the rest.
+    pub look_again: Option<Duration>,
     /// What failed.
     pub failure: Option<ReconcileError>,
 }
@@ -78,8 +119,8 @@ pub struct Outcome {
 /// Nothing is written if everything is as it must be. The status is written also after an error.
 ///
 /// # Errors
-/// Any [`ReconcileError`]: to be tried again.
-pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Action, ReconcileError> {
+/// [`Failed`]: to be tried again.
+pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Action, Failed> {
     let policy = match &object.0 {
         Ok(policy) => policy,
         Err(invalid) => return undecodable::report(invalid, &context).await,
@@ -100,19 +141,25 @@ pub async fn reconcile(object: Arc<Guarded>, context: Arc<Context>) -> Result<Ac
         return Ok(Action::await_change());
     }
     let written = status::write(policy, valid.as_ref(), &outcome, &context, &mut memory).await;
-    if let Some(failure) = outcome.failure {
-        return Err(failure);
-    }
-    written?;
-    if let Some(unchecked) = outcome.unchecked {
-        return Err(unchecked.into());
+    let postponed = written.as_ref().ok().copied().flatten();
+    let soonest = [outcome.look_again, postponed].into_iter().flatten().min();
+    let failure = outcome
+        .failure
+        .or_else(|| written.err())
+        .or_else(|| outcome.unchecked.map(Into::into));
+    if let Some(cause) = failure {
+        return Err(Failed {
+            cause,
+            look_again: soonest,
+        });
     }
     let wait = if outcome.missing.is_empty() {
         LOOK_AGAIN
     } else {
         LOOK_FOR_SECRETS
     };
-    Ok(Action::requeue(with_jitter(wait, fastrand::f64())))
+    let wait = with_jitter(wait, fastrand::f64());
+    Ok(Action::requeue(soonest.map_or(wait, |soonest| soonest.min(wait))))
 }
 
 async fn bring_about(
@@ -125,6 +172,10 @@ async fn bring_about(
         Ok(valid) => valid,
         Err(error) => {
             outcome.invalid = Some(error);
+            match keep_members(policy, context, memory, &mut outcome.look_again).await {
+                Ok(membership) => outcome.membership = membership,
+                Err(error) => outcome.failure = Some(error),
+            }
             return (None, outcome);
         }
     };
@@ -139,6 +190,21 @@ async fn bring_about(
     (Some(valid), outcome)
 }
 
+async fn keep_members(
+    policy: &JevMetricsPolicy,
+    context: &Context,
+    memory: &mut Memory,
+    look_again: &mut Option<Duration>,
+) -> Result<Option<Decided>, ReconcileError> {
+    let subject = Subject {
+        namespace: &policy.namespace().unwrap_or_default(),
+        name: &policy.name_any(),
+        uid: &policy.uid().unwrap_or_default(),
+        in_status: membership::epoch_in_status(policy, memory),
+    };
+    keep::keep(&subject, context, memory, look_again).await
+}
+
 async fn apply_and_prune(
     policy: &JevMetricsPolicy,
     valid: &ValidPolicy,
@@ -146,17 +212,53 @@ async fn apply_and_prune(
     memory: &mut Memory,
     outcome: &mut Outcome,
 ) -> Result<(), ReconcileError> {
-    let budget = budget(policy, valid, context, memory).await?;
-    let generation = budget.as_ref().map_or(0, |(generation, _)| *generation);
+    outcome.look_again = Some(UNTIL_PUBLISHED);
+    let live = fetch::live(valid.namespace(), valid.live_name(), &context.client).await?;
+    let generation = budget_generation(policy, valid, &live, context, memory);
+    let subject = Subject {
+        namespace: valid.namespace(),
+        name: valid.name(),
+        uid: valid.uid(),
+        in_status: membership::epoch_in_status(policy, memory),
+    };
+    let desired = membership::desired(valid, context, memory);
+    let decided = membership::decide(&subject, &desired, &live, context);
+    outcome.look_again = decided
+        .as_ref()
+        .ok()
+        .and_then(|decided| decided.look_again_at(&live));
+    // Without a decision the table stays as it is, and all else is done.
+    let table = decided
+        .as_ref()
+        .map_or(live.routing.as_ref(), |decided| decided.table.as_ref());
     let manifests = render(valid, &context.defaults, generation)
+        .with_routing(table)
         .manifests()
         .map_err(ApplyError::Render)?;
+    let mut failed = None;
     for manifest in &manifests {
         let is_live = manifest.kind == Kind::ConfigMap && manifest.name == valid.live_name();
-        let basis = budget.as_ref().filter(|_| is_live).map(|(_, live)| live);
-        let repaired = apply::apply(valid, manifest, basis, context, memory).await?;
+        // Whatever needs an object comes after it. Only a table has pods that read it already, and that of a pod that
+        // stops cannot wait.
+        if failed.is_some() && !(is_live && table.is_some()) {
+            continue;
+        }
+        let basis = Some(&live).filter(|_| is_live);
+        let repaired = match apply::apply(valid, manifest, basis, context, memory).await {
+            Ok(repaired) => repaired,
+            Err(error @ ApplyError::NamespaceGoing(..)) => return Err(error.into()),
+            Err(error) => {
+                failed.get_or_insert(error);
+                continue;
+            }
+        };
         if is_live {
             outcome.generation = Some(generation);
+            if let Ok(decided) = &decided {
+                membership::published(&subject, decided, context);
+                outcome.look_again = decided.look_again;
+                outcome.membership = Some(decided.clone());
+            }
         }
         if let Some(repair) = repaired {
             context
@@ -165,22 +267,27 @@ async fn apply_and_prune(
                 .await;
         }
     }
+    if let Some(failed) = failed {
+        return Err(failed.into());
+    }
     prune::prune(valid, &manifests, context, memory)
         .await
-        .map_err(ReconcileError::Prune)
+        .map_err(ReconcileError::Prune)?;
+    decided?;
+    Ok(())
 }
 
-/// The generation of the shared budget, and the live object that it follows from; none where none is counted.
-async fn budget(
+/// The generation of the shared budget; 0 where none is counted.
+fn budget_generation(
     policy: &JevMetricsPolicy,
     valid: &ValidPolicy,
+    live: &Live,
     context: &Context,
     memory: &Memory,
-) -> Result<Option<(u32, Live)>, LiveError> {
+) -> u32 {
     let Some(sharing) = valid.sharing().filter(|sharing| sharing.counts()) else {
-        return Ok(None);
+        return 0;
     };
-    let live = fetch::live(valid, &context.client).await?;
     let status = memory.status(version(policy), policy.status.as_ref());
     let counted = status.and_then(|status| status.coordination.as_ref()?.generation);
     let told = context.health.of(valid.uid()).generations.unwrap_or_default();
@@ -191,5 +298,22 @@ async fn budget(
             .unwrap_or(0),
         pods: told.get(sharing.namespace()).copied().unwrap_or(0),
     };
-    Ok(Some((generation(sharing, &remembered), live)))
+    generation(sharing, &remembered)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_does_not_stop_the_clock_of_members() {
+        let failed = |look_again| Failed {
+            cause: TableError::Epoch(0).into(),
+            look_again,
+        };
+        let (second, long) = (Duration::from_secs(1), Duration::from_mins(5));
+        assert_eq!(failed(None).wait(long), long);
+        assert_eq!(failed(Some(second)).wait(long), second);
+        assert_eq!(failed(Some(long)).wait(second), second);
+    }
 }

@@ -1,4 +1,7 @@
-//! A policy that cannot be read, such as one that an older definition let in: said in its status, and nothing else.
+//! A policy that cannot be read, such as one that an older definition let in: said in its status. Its members come and go
+//! all the same; nothing else is done.
+
+use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::api::{Api, Patch, PatchParams};
@@ -12,8 +15,10 @@ use jevmetrics_api::policy::{JevMetricsPolicy, JevMetricsPolicySpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::apply::FIELD_MANAGER;
-use super::{LOOK_AGAIN, ReconcileError};
-use crate::conditions::{self, CONFIGURATION_VALID, Verdict};
+use super::membership::{Subject, UNTIL_PUBLISHED};
+use super::{Failed, LOOK_AGAIN, ReconcileError, keep};
+use crate::assess;
+use crate::conditions::{self, CONFIGURATION_VALID};
 use crate::context::Context;
 use crate::events::Happening;
 
@@ -24,8 +29,8 @@ fn problem(object: &DynamicObject) -> Option<String> {
     Some(format!("spec.{}: {}", error.path(), error.inner()))
 }
 
-/// Says in its status why a policy cannot be read; what runs for it goes on.
-pub(super) async fn report(invalid: &InvalidObject, context: &Context) -> Result<Action, ReconcileError> {
+/// Says in its status why a policy cannot be read; what runs for it goes on, with the members that it has.
+pub(super) async fn report(invalid: &InvalidObject, context: &Context) -> Result<Action, Failed> {
     if invalid.metadata.deletion_timestamp.is_some() {
         return Ok(Action::await_change());
     }
@@ -33,20 +38,69 @@ pub(super) async fn report(invalid: &InvalidObject, context: &Context) -> Result
     let namespace = invalid.metadata.namespace.clone().unwrap_or_default();
     let resource = kube::core::ApiResource::erase::<JevMetricsPolicy>(&());
     let api: Api<DynamicObject> = Api::namespaced_with(context.client.clone(), &namespace, &resource);
-    let Some(object) = api.get_opt(&name).await.map_err(ReconcileError::Status)? else {
+    let found = api.get_opt(&name).await.map_err(|error| Failed {
+        cause: ReconcileError::Status(error),
+        look_again: Some(UNTIL_PUBLISHED),
+    });
+    let Some(object) = found? else {
         return Ok(Action::await_change());
     };
-    let verdict = Verdict::no(
-        "Undecodable",
-        problem(&object).unwrap_or_else(|| invalid.error.clone()),
-    );
+    let mut look_again = None;
+    let kept = keep_members(&namespace, &object, context, &mut look_again).await;
+    let said = say(invalid, &api, &object, kept.as_ref().err(), context).await;
+    match kept.and(said) {
+        Ok(()) => Ok(Action::requeue(
+            look_again.map_or(LOOK_AGAIN, |wait| wait.min(LOOK_AGAIN)),
+        )),
+        Err(cause) => Err(Failed { cause, look_again }),
+    }
+}
+
+async fn keep_members(
+    namespace: &str,
+    object: &DynamicObject,
+    context: &Context,
+    look_again: &mut Option<Duration>,
+) -> Result<(), ReconcileError> {
+    let uid = object.uid().unwrap_or_default();
+    let subject = Subject {
+        namespace,
+        name: &object.name_any(),
+        uid: &uid,
+        in_status: object.data["status"]["routing"]["epoch"].as_u64(),
+    };
+    let memory = context.memories.of(&uid);
+    let mut memory = memory.lock().await;
+    keep::keep(&subject, context, &mut memory, look_again).await?;
+    Ok(())
+}
+
+async fn say(
+    invalid: &InvalidObject,
+    api: &Api<DynamicObject>,
+    object: &DynamicObject,
+    failure: Option<&ReconcileError>,
+    context: &Context,
+) -> Result<(), ReconcileError> {
+    let resource = kube::core::ApiResource::erase::<JevMetricsPolicy>(&());
+    let name = object.name_any();
+    let problem = problem(object).unwrap_or_else(|| invalid.error.clone());
     let generation = object.metadata.generation;
     let mut status = object.data["status"].clone();
     let before: Vec<Condition> = serde_json::from_value(status["conditions"].clone()).unwrap_or_default();
     let now = Time(Timestamp::now());
-    let (after, turned) = conditions::with(&before, CONFIGURATION_VALID, &verdict, generation, &now);
+    let mut after = before.clone();
+    let mut turns = Vec::new();
+    for (type_, verdict) in assess::undecodable(&before, problem, failure) {
+        let (with, turned) = conditions::with(&after, type_, &verdict, generation, &now);
+        after = with;
+        // The other one only follows from it.
+        if turned && type_ == CONFIGURATION_VALID {
+            turns.push(Happening::turned(type_, &verdict));
+        }
+    }
     if after == before {
-        return Ok(Action::requeue(LOOK_AGAIN));
+        return Ok(());
     }
     if !status.is_object() {
         status = json!({});
@@ -63,14 +117,11 @@ pub(super) async fn report(invalid: &InvalidObject, context: &Context) -> Result
     api.patch_status(&name, &params, &Patch::Apply(&patch))
         .await
         .map_err(ReconcileError::Status)?;
-    if turned {
+    for turn in &turns {
         context
             .events
-            .publish_to(
-                &object.object_ref(&resource),
-                &Happening::turned(CONFIGURATION_VALID, &verdict),
-            )
+            .publish_to(&object.object_ref(&resource), turn)
             .await;
     }
-    Ok(Action::requeue(LOOK_AGAIN))
+    Ok(())
 }

@@ -11,8 +11,10 @@ pub fn settings_name(policy: &ValidPolicy) -> String {
 }
 
 pub(super) const SETTINGS_FILE: &str = "settings.yaml";
-/// Key of the live object.
+/// Key of the live object: what acts at once.
 pub const LIVE_KEY: &str = "policy";
+/// Key of the live object: who owns resources.
+pub const ROUTING_KEY: &str = "routing";
 
 pub(super) fn settings(policy: &ValidPolicy) -> ConfigMap {
     ConfigMap {

@@ -15,8 +15,8 @@ use super::config_maps::SETTINGS_FILE;
 use super::metadata::{REVISION, labels, metadata, selector, workload_name};
 use super::{Defaults, probes, volumes};
 
-/// A pod counts as available after it was ready for so long: members settle in the first 10 s.
-const MIN_READY_SECONDS: i32 = 15;
+/// A pod counts as available so long after it has settled as a member: others that settle meanwhile join with it.
+const AVAILABLE_AFTER_SETTLING_SECONDS: u64 = 5;
 /// Old ReplicaSets that are kept for people to look at.
 const REVISION_HISTORY: i32 = 3;
 /// Draining takes up to 40 s; what is beyond is for slow machines.
@@ -30,7 +30,7 @@ pub(super) fn deployment(policy: &ValidPolicy, defaults: &Defaults) -> Deploymen
         spec: Some(DeploymentSpec {
             replicas: policy.replicas(),
             selector: selector(policy),
-            min_ready_seconds: Some(MIN_READY_SECONDS),
+            min_ready_seconds: Some(min_ready_seconds(policy)),
             progress_deadline_seconds: Some(600),
             revision_history_limit: Some(REVISION_HISTORY),
             strategy: Some(DeploymentStrategy {
@@ -48,6 +48,11 @@ pub(super) fn deployment(policy: &ValidPolicy, defaults: &Defaults) -> Deploymen
         }),
         status: None,
     }
+}
+
+fn min_ready_seconds(policy: &ValidPolicy) -> i32 {
+    let seconds = policy.membership().settle().as_secs() + AVAILABLE_AFTER_SETTLING_SECONDS;
+    i32::try_from(seconds).unwrap_or(i32::MAX)
 }
 
 fn pod_metadata(policy: &ValidPolicy) -> ObjectMeta {
@@ -119,6 +124,12 @@ fn container(policy: &ValidPolicy, defaults: &Defaults) -> Container {
             field("JEVMETRICS_POD_NAME", "metadata.name"),
             field("JEVMETRICS_POD_UID", "metadata.uid"),
             field("JEVMETRICS_NODE_NAME", "spec.nodeName"),
+            // Whose routing table is theirs: a name can be given again, a uid cannot.
+            EnvVar {
+                name: "JEVMETRICS_POLICY_UID".to_owned(),
+                value: Some(policy.uid().to_owned()),
+                value_from: None,
+            },
         ]),
         ports: Some(vec![
             port("otlp-grpc", 4317),

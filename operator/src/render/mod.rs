@@ -3,6 +3,7 @@
 //! Nothing of the operator's version is in an object, so an upgrade of the operator with equal configuration
 //! changes none of them.
 
+mod collector;
 mod config_maps;
 mod deployment;
 mod disruption_budget;
@@ -16,6 +17,7 @@ mod volumes;
 mod tests;
 
 use jevmetrics_api::policy::ValidPolicy;
+use jevmetrics_api::routing::RoutingTable;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Service, ServiceAccount};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -25,7 +27,8 @@ use serde_json::Value;
 
 use crate::kinds::Kind;
 
-pub use self::config_maps::{LIVE_KEY, settings_name};
+pub use self::collector::{COLLECTOR_FILE, collector_routing_name, exporter_name, members_name};
+pub use self::config_maps::{LIVE_KEY, ROUTING_KEY, settings_name};
 pub use self::metadata::{MANAGED_BY, MANAGED_BY_OPERATOR, POLICY, REVISION, pod_selector, workload_name};
 pub use self::service::service_name;
 pub use self::volumes::SETTINGS_VOLUME;
@@ -46,6 +49,8 @@ pub struct Objects {
     settings: ConfigMap,
     live: ConfigMap,
     service: Service,
+    /// Only with the affinity `Upstream`.
+    upstream: Option<collector::Upstream>,
     disruption_budget: PodDisruptionBudget,
     deployment: Deployment,
 }
@@ -70,12 +75,23 @@ pub fn render(policy: &ValidPolicy, defaults: &Defaults, generation: u32) -> Obj
         settings: config_maps::settings(policy),
         live: config_maps::live(policy, generation),
         service: service::service(policy),
+        upstream: collector::upstream(policy),
         disruption_budget: disruption_budget::disruption_budget(policy),
         deployment: deployment::deployment(policy, defaults),
     }
 }
 
 impl Objects {
+    /// With `table` in the live object. Without one there is none before the first.
+    #[must_use]
+    pub fn with_routing(mut self, table: Option<&RoutingTable>) -> Self {
+        if let Some(table) = table {
+            let data = self.live.data.get_or_insert_default();
+            data.insert(ROUTING_KEY.to_owned(), table.to_yaml());
+        }
+        self
+    }
+
     /// In the order in which they are applied: whatever a pod needs comes before the pods.
     ///
     /// # Errors
@@ -89,10 +105,11 @@ impl Objects {
             settings,
             live,
             service,
+            upstream,
             disruption_budget,
             deployment,
         } = self;
-        Ok(vec![
+        let mut manifests = vec![
             // Pods of a Deployment without its ServiceAccount are refused.
             manifest(Kind::ServiceAccount, &service_account)?,
             manifest(Kind::Role, &role)?,
@@ -102,10 +119,16 @@ impl Objects {
             // Acts on running pods at once; a rollout of the same change only follows it.
             manifest(Kind::ConfigMap, &live)?,
             manifest(Kind::Service, &service)?,
-            // Before the pods that it protects.
-            manifest(Kind::PodDisruptionBudget, &disruption_budget)?,
-            manifest(Kind::Deployment, &deployment)?,
-        ])
+        ];
+        if let Some(collector::Upstream { members, routing }) = upstream {
+            // What a Collector looks up is there before it is told to.
+            manifests.push(manifest(Kind::Service, &members)?);
+            manifests.push(manifest(Kind::ConfigMap, &routing)?);
+        }
+        // Before the pods that it protects.
+        manifests.push(manifest(Kind::PodDisruptionBudget, &disruption_budget)?);
+        manifests.push(manifest(Kind::Deployment, &deployment)?);
+        Ok(manifests)
     }
 }
 

@@ -25,14 +25,17 @@ pub(super) fn service(policy: &ValidPolicy) -> Service {
         spec: Some(ServiceSpec {
             type_: Some(type_.to_owned()),
             selector: selector(policy).match_labels,
-            ports: Some(vec![
-                port("otlp-grpc", 4317, Some("kubernetes.io/h2c")),
-                port("otlp-http", 4318, None),
-            ]),
+            ports: Some(vec![otlp_grpc(), port("otlp-http", 4318, None)]),
             ..ServiceSpec::default()
         }),
         status: None,
     }
+}
+
+pub(super) const OTLP_GRPC_PORT: i32 = 4317;
+
+pub(super) fn otlp_grpc() -> ServicePort {
+    port("otlp-grpc", OTLP_GRPC_PORT, Some("kubernetes.io/h2c"))
 }
 
 fn port(name: &str, port: i32, app_protocol: Option<&str>) -> ServicePort {

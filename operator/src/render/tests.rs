@@ -6,6 +6,10 @@ use super::*;
 
 const EXAMPLE: &str = include_str!("../../../docs/examples/policy.yaml");
 const WITH_COORDINATION: &str = include_str!("../../../docs/examples/coordination.yaml");
+const WITH_UPSTREAM: &str = concat!(
+    include_str!("../../../docs/examples/policy.yaml"),
+    "  routing:\n    affinity: Upstream\n"
+);
 
 /// An example of the docs, as it is in a cluster.
 fn in_cluster(text: &str) -> ValidPolicy {
@@ -40,6 +44,7 @@ fn what_is_rendered_is_what_was_rendered_by_every_release_before() {
     for (golden, text) in [
         ("golden.yaml", EXAMPLE),
         ("golden_coordination.yaml", WITH_COORDINATION),
+        ("golden_upstream.yaml", WITH_UPSTREAM),
     ] {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("src/render")

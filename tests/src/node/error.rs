@@ -71,6 +71,9 @@ pub enum NodeError {
         /// The container.
         container: String,
     },
+    /// A page of a pod could not be read.
+    #[error("cannot read a page of a pod: {0}")]
+    Page(#[from] reqwest::Error),
     /// A condition did not come true.
     #[error(transparent)]
     TimedOut(#[from] TimedOut),

@@ -22,6 +22,7 @@ mod daemon;
 mod daemons;
 mod dns;
 mod error;
+mod forward;
 mod images;
 mod restricted;
 mod sandbox;
@@ -40,6 +41,7 @@ use daemons::Daemons;
 
 pub use daemon::Daemon;
 pub use error::NodeError;
+pub use forward::Forward;
 pub use images::{IMAGES_VARIABLE, PROBE_IMAGE, images_folder};
 pub use restricted::restricted;
 

@@ -5,6 +5,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use jevmetrics_api::routing::RoutingTable;
 use serde::Serialize;
 
 use super::coordination::{Budget, Coordination};
@@ -221,6 +222,9 @@ pub enum Identity {
 pub struct LiveFile {
     /// The policy.
     pub policy: Policy,
+    /// The routing table.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub routing: Option<serde_yaml::Value>,
 }
 
 /// `policy`.
@@ -323,7 +327,17 @@ impl LiveFile {
                 retention,
                 coordination: None,
             },
+            routing: None,
         }
+    }
+
+    /// With this routing table.
+    ///
+    /// # Errors
+    /// None: what is written can be read.
+    pub fn with_table(mut self, table: &RoutingTable) -> Result<Self, serde_yaml::Error> {
+        self.routing = Some(serde_yaml::from_str(&table.to_yaml())?);
+        Ok(self)
     }
 }
 

@@ -89,7 +89,7 @@ pub struct Evidence {
     pub cooldowns_ended: Vec<u64>,
     /// Budgets.
     pub budgets: Vec<BudgetRecord>,
-    /// Scripts that clients have called, each a round trip.
+    /// Scripts that clients have called, each a round trip; those for heartbeats are not counted.
     pub calls: u64,
 }
 
@@ -263,13 +263,18 @@ fn field(pairs: &[&str], name: &str) -> Option<String> {
     Some(value.to_owned())
 }
 
-/// Whether `ran` says anything of a namespace whose keys begin with `prefix`.
+/// Whether `ran` says anything of a namespace whose keys begin with `prefix`. Heartbeats come by the clock, whatever is
+/// asked: nothing is to be learnt from them here.
 pub(super) fn concerns(ran: &Ran, prefix: &str) -> bool {
     const WRITES: [&str; 5] = ["ZADD", "ZREM", "SET", "HSET", "DEL"];
+    let is_about_asking = |key: &str| {
+        let name = key.strip_prefix(prefix);
+        name.is_some_and(|name| name != "members" && !name.starts_with("member:"))
+    };
     match ran.words.as_slice() {
-        [command, key, ..] if ran.by_script => WRITES.contains(&command.as_str()) && key.starts_with(prefix),
+        [command, key, ..] if ran.by_script => WRITES.contains(&command.as_str()) && is_about_asking(key),
         [command, _script, _keys, key, ..] => {
-            ["EVALSHA", "EVAL"].contains(&command.to_ascii_uppercase().as_str()) && key.starts_with(prefix)
+            ["EVALSHA", "EVAL"].contains(&command.to_ascii_uppercase().as_str()) && is_about_asking(key)
         }
         _ => false,
     }
@@ -348,6 +353,11 @@ mod tests {
         ];
         assert!(all.iter().all(|ran| concerns(ran, PREFIX)));
         assert!(!all.iter().any(|ran| concerns(ran, "jevmetrics:{other}:")));
+        let heartbeats = [
+            ran(9, &["SET", "member:a", "{}", "PX", "30000"]),
+            ran(9, &["ZADD", "members", "9", "a"]),
+        ];
+        assert!(!heartbeats.iter().any(|ran| concerns(ran, PREFIX)));
         let evidence = Evidence::new(&all, PREFIX);
         assert!(evidence.publications[0].is_refusal());
         assert_eq!(

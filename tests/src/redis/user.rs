@@ -74,7 +74,7 @@ mod tests {
     fn the_page_takes_all_rights_and_gives_some() {
         let rights = documented_rights();
         assert_eq!(rights[0], "-@all");
-        for right in ["+evalsha", "+eval", "+pexpire", "+zremrangebyscore"] {
+        for right in ["+evalsha", "+eval", "+pexpire", "+zremrangebyscore", "+mget"] {
             assert!(rights.contains(&right), "{rights:?}");
         }
         assert!(

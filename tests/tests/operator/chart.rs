@@ -106,6 +106,7 @@ async fn a_release_comes_changes_goes_and_comes_back_and_data_planes_stay() {
     stage.apply("jm", &with_replicas(2)).await;
     stage.rolled_out("jm").await;
     stage.condition("jm", "ConfigurationValid", "True", "Valid").await;
+    stage.calm(&operator).await;
     let before = stage.data_plane().await;
     assert_eq!(before.2.len(), 2);
     let user = operator.user().to_owned();

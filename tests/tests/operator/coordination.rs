@@ -206,7 +206,8 @@ async fn a_changed_budget_acts_at_once_is_counted_and_rolls_nothing() {
             "patch configmaps/ jm-live 200",
             "patch jevmetricspolicies/status jm 200",
         ];
-        assert_eq!(writes, wanted, "{number}");
+        let routing = stage.policies.get("jm").await.unwrap().status.unwrap().routing;
+        assert_eq!(writes, wanted, "{number}: {routing:?}");
 
         let mark = stage.plane.audit_mark().unwrap();
         voices.all_share(Some(&report(&namespace, CoordinationState::Healthy, generation)));
@@ -463,7 +464,13 @@ async fn without_coordination_nothing_is_left_of_it_and_a_missing_password_holds
         .collect();
     assert_eq!(
         types,
-        ["Ready", "RolledOut", "ConfigurationValid", "InferenceHealthy"]
+        [
+            "Ready",
+            "RolledOut",
+            "ConfigurationValid",
+            "InferenceHealthy",
+            "RoutingConverged"
+        ]
     );
 
     let mut spec = sharing();

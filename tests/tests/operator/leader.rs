@@ -17,7 +17,7 @@ const NOTHING_AT_HAND: Duration = Duration::from_secs(10);
 
 impl Stage {
     /// Another operator of the same namespace and Lease, with a user of its own.
-    async fn rival(&self, name: &str) -> Operator {
+    pub(crate) async fn rival(&self, name: &str) -> Operator {
         let mut options = OperatorOptions::for_namespace(&self.namespace);
         options.user = format!("{}-{name}", options.user);
         self.plane.operator(&options).await.unwrap()
@@ -175,6 +175,7 @@ async fn what_changes_without_an_operator_is_taken_up_by_the_next() {
         stage.apply(name, &with_replicas(1)).await;
         stage.rolled_out(name).await;
     }
+    stage.calm(&operator).await;
     assert!(operator.stop().await.unwrap().success());
     stage.apply("changed", &with_replicas(2)).await;
     stage.apply("new", &with_replicas(1)).await;

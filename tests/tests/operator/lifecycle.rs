@@ -1,15 +1,18 @@
 //! A policy comes, serves, and goes.
 
+use std::collections::BTreeSet;
+
 use jevmetrics_testkit::poll;
 use kube::ResourceExt as _;
 use kube::api::ListParams;
+use serde_json::json;
 
 use crate::policies::with_replicas;
 use crate::stage::{Stage, WITHIN, changed, unchanged};
 
-/// Most writes from an applied policy to its last status: eight objects; the status on the way (waiting, first pod,
-/// all pods, and the turns between them).
-const WRITES_TO_SERVE: usize = 8 + 8;
+/// Most writes from an applied policy to its last status: eight objects; the first table, if pods settle meanwhile; the
+/// status on the way (waiting, first pod, all pods, and the turns between them).
+const WRITES_TO_SERVE: usize = 8 + 1 + 8;
 
 #[tokio::test]
 async fn an_applied_policy_gets_its_objects_and_is_ready_when_its_pods_are() {
@@ -90,6 +93,49 @@ async fn a_deleted_policy_takes_all_its_objects_along_also_without_an_operator()
     gone("with").await;
     operator.stop().await.unwrap();
     gone("without").await;
+}
+
+/// *Scenario*: Collectors are put in front of a data plane, which route, and are taken away again.
+/// *Guarantees*: what they need is there as long as they route, and nothing else changes; somebody who deletes it gets it
+/// back.
+#[tokio::test]
+async fn what_a_tier_in_front_needs_is_there_as_long_as_it_routes() {
+    let (stage, operator) = Stage::with_operator("upstream").await;
+    stage.apply("jm", &with_replicas(1)).await;
+    stage.rolled_out("jm").await;
+    let uid = stage.uid("jm").await;
+    let names = async || -> BTreeSet<String> {
+        let owned = stage.owned(&uid).await;
+        let named = owned.iter();
+        named
+            .map(|(kind, object)| format!("{kind} {}", object.name_any()))
+            .collect()
+    };
+    let becomes = async |what: &str, wanted: &BTreeSet<String>| {
+        let look = async || {
+            let found = names().await;
+            if found == *wanted {
+                Ok(())
+            } else {
+                Err(format!("{found:?}"))
+            }
+        };
+        stage.eventually(what, look).await;
+    };
+    let without = names().await;
+    let more = ["ConfigMap jm-collector-routing", "Service jm-members"].map(str::to_owned);
+    let with: BTreeSet<_> = without.iter().cloned().chain(more).collect();
+    stage
+        .patch("jm", &json!({"routing": {"affinity": "Upstream"}}))
+        .await;
+    becomes("what Collectors need", &with).await;
+    for object in ["configmap/jm-collector-routing", "service/jm-members"] {
+        stage.kubectl(&["delete", object]).await;
+    }
+    becomes("what was deleted", &with).await;
+    stage.patch("jm", &json!({"routing": {"affinity": "None"}})).await;
+    becomes("the end of what Collectors need", &without).await;
+    operator.stop().await.unwrap();
 }
 
 /// *Scenario*: the namespace of a policy that serves is deleted, with all that is in it.

@@ -17,6 +17,7 @@ mod interrupted;
 mod leader;
 mod lifecycle;
 mod live;
+mod membership;
 mod outage;
 mod policies;
 mod real;

@@ -9,9 +9,9 @@ use serde_json::json;
 use crate::policies::with_replicas;
 use crate::stage::{Stage, changed};
 
-/// Most changes for a new revision of two pods: settings and Deployment, the old settings gone, and the status on the
-/// way: taken up, each pod made, ready and gone.
-const WRITES_FOR_A_REVISION: usize = 3 + 9;
+/// Most changes for a new revision of two pods: settings and Deployment, the old settings gone; a table for each slot that
+/// is handed over; and the status on the way: taken up, each pod made, ready and gone.
+const WRITES_FOR_A_REVISION: usize = 3 + 2 + 9;
 
 #[tokio::test]
 async fn a_new_revision_rolls_out_and_can_be_waited_for() {

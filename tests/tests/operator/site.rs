@@ -116,9 +116,15 @@ impl Site {
         self.plane.requests_of(USER, mark).unwrap()
     }
 
-    /// Waits until the operator has written nothing for `quiet`; says what it wrote since `mark`.
+    /// Waits until the operator has written nothing for `quiet`, and has nothing that waits to be written; says what it wrote
+    /// since `mark`.
     pub(crate) async fn settled(&self, mark: Mark, quiet: Duration) -> Vec<Request> {
-        stage::settled(quiet, || self.writes(mark)).await
+        loop {
+            let writes = stage::settled(quiet, || self.writes(mark)).await;
+            if !stage::is_crowded(&writes) {
+                return writes;
+            }
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Where a scenario plays: a namespace with hollow nodes under it, and an operator for it alone.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jevmetrics_api::policy::{JevMetricsPolicy, RevisionStatus, definition};
@@ -7,10 +8,11 @@ use jevmetrics_testkit::cluster::{
     ClusterError, ControlPlane, Effect, HollowNodes, Mark, Operator, OperatorOptions, Request,
 };
 use jevmetrics_testkit::poll;
+use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
-use kube::core::DynamicObject;
+use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
 
@@ -18,8 +20,10 @@ use crate::policies;
 
 /// Longer than anything takes on a busy machine; reached only by a failing test.
 pub(crate) const WITHIN: Duration = Duration::from_mins(2);
-/// Nothing happens for so long: whatever was to come has come.
-const QUIET: Duration = Duration::from_secs(3);
+/// Nothing happens for so long: whatever was to come has come. Counts and members wait for some 6 s for their write.
+const QUIET: Duration = Duration::from_secs(8);
+/// After so many statuses of a policy in a minute the next one waits for longer.
+const CROWDED: usize = 8;
 
 pub(crate) struct Stage {
     pub(crate) plane: &'static ControlPlane,
@@ -218,13 +222,45 @@ impl Stage {
             .unwrap();
     }
 
-    /// Waits until the operator has written nothing for a while; says what it wrote since `mark`.
+    /// Waits until the operator has written nothing for a while, and has nothing that waits to be written; says what it wrote
+    /// since `mark`.
     pub(crate) async fn settled(&self, operator: &Operator, mark: Mark) -> Vec<Request> {
-        settled(QUIET, || self.writes(operator, mark)).await
+        loop {
+            let writes = settled(QUIET, || self.writes(operator, mark)).await;
+            if !is_crowded(&self.writes(operator, self.start)) {
+                return writes;
+            }
+        }
+    }
+
+    /// Waits until every ready pod owns a slot and nobody else does: the first table may come some 20 s after the pods.
+    async fn seated(&self) {
+        let resource = ApiResource::erase::<JevMetricsPolicy>(&());
+        let policies = Api::<DynamicObject>::namespaced_with(self.client.clone(), &self.namespace, &resource);
+        let look = async || {
+            let all = policies.list(&ListParams::default()).await;
+            let all = all.map_err(|error| error.to_string())?;
+            let is_seated = |policy: &&DynamicObject| {
+                let status = &policy.data["status"];
+                let ready = status["ready"].as_str().and_then(|text| text.split_once('/'));
+                let ready = ready
+                    .and_then(|(ready, _)| ready.parse::<usize>().ok())
+                    .unwrap_or(0);
+                let members = status["members"].as_array().map_or(&[][..], Vec::as_slice);
+                let is_active = |member: &Value| member["state"] == "Active";
+                ready == 0 || (members.len() == ready && members.iter().all(is_active))
+            };
+            match all.items.iter().find(|policy| !is_seated(policy)) {
+                None => Ok(()),
+                Some(policy) => Err(format!("{}: {}", policy.name_any(), policy.data["status"])),
+            }
+        };
+        self.eventually("a slot for every ready pod", look).await;
     }
 
     /// The moment from which an operator has nothing left to write of what was before.
     pub(crate) async fn calm(&self, operator: &Operator) -> Mark {
+        self.seated().await;
         let mark = self.plane.audit_mark().unwrap();
         self.settled(operator, mark).await;
         self.plane.audit_mark().unwrap()
@@ -258,6 +294,19 @@ pub(crate) async fn settled(quiet: Duration, writes: impl Fn() -> Vec<Request>) 
         }
         before = now.len();
     }
+}
+
+/// Whether a policy has had so many statuses in the last minute that another may wait.
+pub(crate) fn is_crowded(writes: &[Request]) -> bool {
+    let is_recent = |write: &&Request| {
+        let age = Timestamp::now().duration_since(write.received);
+        write.subresource == "status" && age.as_secs() < 60
+    };
+    let mut of_policies: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for write in writes.iter().filter(is_recent) {
+        *of_policies.entry((&write.namespace, &write.name)).or_default() += 1;
+    }
+    of_policies.values().any(|&statuses| statuses >= CROWDED)
 }
 
 pub(crate) fn changed(requests: &[Request]) -> Vec<String> {

@@ -1,11 +1,12 @@
 //! Policies that are wrong: each says so, the others go on, and what ran goes on.
 
 use jevmetrics_api::policy::{JevMetricsPolicy, definition};
+use jevmetrics_api::routing::RoutingTable;
 use jevmetrics_testkit::cluster::{ControlPlane, HollowNodes, OperatorOptions, Options};
 use jevmetrics_testkit::poll;
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Api;
-use kube::api::{Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::core::{ApiResource, DynamicObject};
 use serde_json::{Value, json};
 
@@ -146,7 +147,8 @@ async fn an_object_that_the_api_server_refuses_is_named_with_its_words() {
 }
 
 /// *Scenario*: an older definition has let in a policy that cannot be read and one that contradicts itself.
-/// *Guarantees*: each says so in status and events; what ran for them goes on; the others are looked after.
+/// *Guarantees*: each says so in status and events; what ran for them goes on, and their pods come and go in their tables;
+/// the others are looked after.
 #[tokio::test]
 async fn an_undecodable_and_a_contradicting_policy_say_so_and_disturb_nobody() {
     let plane = ControlPlane::start(Options::default()).await.unwrap();
@@ -162,6 +164,9 @@ async fn an_undecodable_and_a_contradicting_policy_say_so_and_disturb_nobody() {
     for name in ["odd", "contrary", "good"] {
         stage.apply(name, &with_replicas(1)).await;
         stage.rolled_out(name).await;
+    }
+    for name in ["odd", "contrary"] {
+        owner_of_all(&stage, name, None).await;
     }
     let raw: Api<DynamicObject> = Api::namespaced_with(
         stage.client.clone(),
@@ -215,6 +220,29 @@ async fn an_undecodable_and_a_contradicting_policy_say_so_and_disturb_nobody() {
         let deployment = stage.deployments.get(&format!("{name}-dataplane")).await.unwrap();
         assert_eq!(deployment.status.unwrap().ready_replicas, Some(1), "{name}");
     }
+    for name in ["odd", "contrary"] {
+        let before = owner_of_all(&stage, name, None).await;
+        stage
+            .pods
+            .delete(&before.0, &DeleteParams::default())
+            .await
+            .unwrap();
+        owner_of_all(&stage, name, Some(&before.1)).await;
+    }
+    let routing = async || {
+        let object = raw.get("odd").await.map_err(|error| error.to_string())?;
+        let conditions = object.data["status"]["conditions"].as_array().cloned();
+        let found = conditions
+            .unwrap_or_default()
+            .into_iter()
+            .find(|condition| condition["type"] == "RoutingConverged" && condition["status"] == "Unknown");
+        found
+            .map(|found| assert_eq!(found["reason"], "NotAsked"))
+            .ok_or_else(|| format!("{:?}", object.data["status"]))
+    };
+    poll::eventually("a pod that nobody asks", WITHIN, routing)
+        .await
+        .unwrap();
     // Both are quiet about it, and heal.
     let mark = stage.calm(&operator).await;
     assert_eq!(changed(&stage.settled(&operator, mark).await), [""; 0]);
@@ -227,6 +255,27 @@ async fn an_undecodable_and_a_contradicting_policy_say_so_and_disturb_nobody() {
     for name in ["odd", "contrary"] {
         stage.condition(name, "ConfigurationValid", "True", "Valid").await;
     }
+}
+
+/// Waits until a policy of one pod has a table with another owner than `before`: its name and uid.
+async fn owner_of_all(stage: &Stage, policy: &str, before: Option<&str>) -> (String, String) {
+    let maps: Api<ConfigMap> = Api::namespaced(stage.client.clone(), &stage.namespace);
+    let look = async || {
+        let object = maps.get(&format!("{policy}-live")).await;
+        let data = object
+            .map_err(|error| error.to_string())?
+            .data
+            .unwrap_or_default();
+        let text = data.get("routing").ok_or("no table")?;
+        let table = RoutingTable::from_routing_yaml(text).map_err(|error| error.to_string())?;
+        let owner = &table.owners()[0];
+        if before == Some(owner.uid.as_str()) {
+            return Err(format!("{} owns all", owner.name));
+        }
+        Ok((owner.name.clone(), owner.uid.clone()))
+    };
+    let what = format!("another owner in the table of {policy}");
+    poll::eventually(&what, WITHIN, look).await.unwrap()
 }
 
 /// Without rules, and with a looser type.

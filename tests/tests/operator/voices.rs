@@ -5,8 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jevmetrics_api::member::{
-    BudgetState, CoordinationReport, InferenceReport, InferenceState, Member, ModeInForce, PolicyReport,
-    PolicyState, State,
+    BudgetState, CoordinationReport, Counters, InferenceReport, InferenceState, Member, ModeInForce,
+    PolicyReport, PolicyState, State,
 };
 use jevmetrics_api::peer::PORT;
 use jevmetrics_testkit::cluster::HollowNodes;
@@ -37,6 +37,7 @@ struct Words {
     budget: BudgetState,
     version: String,
     coordination: Option<CoordinationReport>,
+    epoch: Option<u64>,
 }
 
 /// Of one pod.
@@ -66,6 +67,7 @@ impl Default for Voices {
             budget: BudgetState::Enough,
             version: VERSION.to_owned(),
             coordination: None,
+            epoch: None,
         };
         let pods = BTreeMap::new();
         Self(Arc::new(Mutex::new(All { first, pods })))
@@ -136,6 +138,16 @@ impl Voices {
         self.change(pod, |words| version.clone_into(&mut words.version));
     }
 
+    /// Pods take up a table with this epoch, unless they know a later one.
+    pub(crate) fn all_reach(&self, epoch: u64) {
+        self.change_all(|words| words.epoch = words.epoch.max(Some(epoch)));
+    }
+
+    /// One pod is on a table with this epoch from now on.
+    pub(crate) fn reach(&self, pod: &str, epoch: u64) {
+        self.change(pod, |words| words.epoch = Some(epoch));
+    }
+
     fn change(&self, pod: &str, change: impl FnOnce(&mut Words)) {
         change(&mut self.lock().pods.get_mut(pod).unwrap().always);
     }
@@ -198,6 +210,9 @@ fn member(pod: &Pod, words: Words, asked: u64) -> Option<Member> {
         pod: Some(pod.name_any()),
         uid: pod.uid(),
         node: pod.spec.as_ref().and_then(|spec| spec.node_name.clone()),
+        epoch: words.epoch,
+        slot: None,
+        zone: None,
         state: State::Serving,
         settings_digest: settings_digest(pod),
         revision: "1".to_owned(),
@@ -215,5 +230,12 @@ fn member(pod: &Pod, words: Words, asked: u64) -> Option<Member> {
             assessment_version: words.version,
         },
         coordination: words.coordination,
+        // As under traffic: other numbers each time.
+        coverage: Some(1.0 / f64::from(u32::try_from(asked % 1_000).unwrap() + 1)),
+        counters: Some(Counters {
+            received: 3 * asked,
+            kept: 2 * asked,
+            dropped: asked,
+        }),
     })
 }

@@ -14,7 +14,7 @@ const ANNOTATE: &str = "schema: 1\nmode: Annotate\n";
 const REDUCE: &str = "schema: 1\nmode: Reduce\n";
 
 /// A data plane that is told of an API server at `address`; its log shows all that it ever can.
-async fn world_at(address: SocketAddr) -> (World, TempDir) {
+pub(crate) async fn world_at(address: SocketAddr) -> (World, TempDir) {
     world_with(&kubeconfig(address)).await
 }
 
@@ -41,7 +41,7 @@ async fn world_with(kubeconfig: &str) -> (World, TempDir) {
 }
 
 /// Waits until `/readyz` says this.
-async fn said(world: &World, text: &str) {
+pub(crate) async fn said(world: &World, text: &str) {
     let said = poll::until_some(text, WITHIN, async || {
         world.ready().await.contains(text).then_some(())
     });

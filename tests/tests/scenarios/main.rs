@@ -21,6 +21,7 @@ mod log_trouble;
 mod messages;
 mod pages;
 mod peer;
+mod routing_table;
 mod sdk;
 mod secrets;
 mod start;

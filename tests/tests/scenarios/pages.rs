@@ -120,3 +120,42 @@ async fn the_summary_adds_up() {
         "{page}"
     );
 }
+
+/// *Scenario*: a process without Redis and without a routing table; somebody looks who is there.
+/// *Guarantees*: the list and the page show the process itself, marked, and say why there is nobody else; what is shown is
+/// not kept by a browser and runs nothing; neither is on the port that is open to all.
+#[tokio::test]
+async fn a_process_by_itself_lists_itself_and_says_why() {
+    let world = World::start(Mode::Reduce).await;
+    let list = world.page("/api/admin/cluster").await;
+    let own = world.plane.member().await.unwrap();
+    let members = list["members"].as_array().unwrap();
+    assert_eq!((members.len(), &list["selfId"]), (1, &own.id.as_str().into()));
+    for (field, value) in [
+        ("id", own.id.as_str().into()),
+        ("hostname", own.hostname.as_str().into()),
+        ("version", own.version.as_str().into()),
+        ("startedAt", own.started_at.into()),
+        ("isThisPod", true.into()),
+        ("isStale", false.into()),
+        ("state", "Serving".into()),
+        ("revision", "1".into()),
+    ] {
+        let value: serde_json::Value = value;
+        assert_eq!(members[0][field], value, "{field}: {list}");
+    }
+    assert_eq!(list["source"]["kind"], "alone");
+    let reason = list["source"]["reason"].as_str().unwrap();
+    assert!(reason.contains("no Redis is configured"), "{reason}");
+    let (status, page) = world.plane.get_admin("/cluster").await.unwrap();
+    assert_eq!(status, 200);
+    for words in [own.id.as_str(), "this pod", reason] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    for path in ["/cluster", "/api/admin/cluster"] {
+        assert_eq!(world.plane.get(path).await.unwrap().0, 404, "{path}");
+    }
+    let scrape = world.plane.scrape().await.unwrap();
+    assert!(scrape["jevmetrics_cluster_members{state=\"serving\"}"] > 0.0);
+    assert!(scrape["jevmetrics_routing_epoch"].is_nan());
+}

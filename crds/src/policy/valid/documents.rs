@@ -59,7 +59,8 @@ pub(super) fn with_budget(mut live: Value, budget: &Budget, generation: u32) -> 
     live
 }
 
-pub(super) fn live_name(policy: &str) -> String {
+/// The name of the live object of the policy with this name.
+pub fn live_name(policy: &str) -> String {
     format!("{policy}-live")
 }
 

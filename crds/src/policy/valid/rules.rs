@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::super::JevMetricsPolicySpec;
 use super::MAX_NAME_LENGTH;
+use crate::routing::{MAX_ATTRIBUTE_BYTES, MAX_KEY_ATTRIBUTES};
 
 /// One message a broken rule.
 pub(super) fn broken(name: &str, spec: &JevMetricsPolicySpec) -> Vec<String> {
@@ -35,6 +36,30 @@ pub(super) fn broken(name: &str, spec: &JevMetricsPolicySpec) -> Vec<String> {
         keys(service.and_then(|service| service.annotations.as_ref())).all(|key| !is_ours(key)),
         "spec.ingest.service.annotations: must have no key of jevmetrics.io/",
     );
+    if let Some(routing) = &spec.routing {
+        let within =
+            |number: Option<i32>, most: i32| number.is_none_or(|number| (1..=most).contains(&number));
+        must(
+            within(routing.settle_seconds, 300),
+            "spec.routing.settleSeconds: must be 1 to 300",
+        );
+        must(
+            within(routing.hold_seconds, 300),
+            "spec.routing.holdSeconds: must be 1 to 300",
+        );
+        must(
+            within(routing.minimum_members, 500),
+            "spec.routing.minimumMembers: must be 1 to 500",
+        );
+        let are_names = |names: &Vec<String>| {
+            let is_name = |name: &String| (1..=MAX_ATTRIBUTE_BYTES).contains(&name.len());
+            (1..=MAX_KEY_ATTRIBUTES).contains(&names.len()) && names.iter().all(is_name)
+        };
+        must(
+            routing.key_attributes.as_ref().is_none_or(are_names),
+            "spec.routing.keyAttributes: must have 1 to 32 names of 1 to 256 bytes",
+        );
+    }
     if let Some(template) = &spec.template {
         let is_image = |image: &String| {
             (1..=1024).contains(&image.len()) && image.bytes().all(|byte| byte.is_ascii_graphic())

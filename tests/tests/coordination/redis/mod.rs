@@ -9,6 +9,8 @@ mod fencing;
 mod group;
 mod jev_trouble;
 mod lives;
+mod members;
+mod members_away;
 mod replica;
 mod sharing;
 mod versions;

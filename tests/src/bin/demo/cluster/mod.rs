@@ -1,6 +1,7 @@
-//! All of it on Kubernetes: a cluster with one real node, the chart, stand-ins as pods, a policy, load, a new revision.
+//! All of it on Kubernetes: a cluster with one real node, the chart, stand-ins as pods, a policy, load, other numbers of
+//! pods, a new revision.
 
-mod forward;
+mod members;
 mod person;
 mod standins;
 mod watch;
@@ -8,12 +9,11 @@ mod watch;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use jevmetrics_testkit::node::{Node, NodeOptions, images_folder};
+use jevmetrics_testkit::node::{Forward, Node, NodeOptions, images_folder};
 use jevmetrics_testkit::poll;
 use jevmetrics_testkit::steady::Counts;
 use serde_json::Value;
 
-use self::forward::Forward;
 use self::person::Person;
 use self::standins::StandIns;
 use crate::{Failure, report};
@@ -87,14 +87,19 @@ pub(crate) async fn play(result: Option<&Path>) -> Result<bool, Failure> {
     let names = instruments(&standins.delivered(1_000).await?);
     show_decisions(&person, &names).await?;
 
-    println!("\n9. A new revision, under load");
+    println!("\n9. Members: each resource has one pod that owns it; more pods and fewer, under load");
+    members::show(&person).await?;
+    members::scale(&person, 5).await?;
+    members::scale(&person, 3).await?;
+
+    println!("\n10. A new revision, under load");
     let began = Instant::now();
     person
         .kubectl(&format!(
             "patch jmp metrics -n {NAMESPACE} --type=merge -p '{REVISION}'"
         ))
         .await?;
-    let status = watch::rollout(&person, "2").await?;
+    let summary = watch::rollout(&person, "2").await?;
     println!(
         "   every pod is replaced after {:.0} s",
         began.elapsed().as_secs_f64()
@@ -107,12 +112,12 @@ pub(crate) async fn play(result: Option<&Path>) -> Result<bool, Failure> {
         counts.requests, counts.retries, counts.failed_exports
     );
     println!("   backend: {comparison}");
-    let holds = comparison.is_complete() && counts.failed_exports == 0 && status == "revision=2 ready=3/3";
+    let holds = comparison.is_complete() && counts.failed_exports == 0 && summary.is("2", 3);
     let before = match result {
         Some(file) => std::fs::read_to_string(file)?,
         None => "demo:".to_owned(),
     };
-    println!("\n{} {status}", before.trim());
+    println!("\n{} {summary}", before.trim());
     Ok(holds)
 }
 
@@ -133,14 +138,15 @@ async fn show_decisions(person: &Person<'_>, names: &[String]) -> Result<(), Fai
         .await?;
     // A Service divides connections at random: one pod may have none yet.
     for pod in pods.lines() {
-        let forward = Forward::to(person.node.plane(), NAMESPACE, pod, ADMIN).await?;
+        println!("   $ kubectl port-forward -n {NAMESPACE} {pod} {ADMIN}");
+        let forward = person.node.forward(NAMESPACE, pod, ADMIN).await?;
         let judged = async || match summary(&forward).await? {
             Summary { instruments: 0, .. } => Ok(false),
             Summary { awaiting: 0, .. } => Ok(true),
             Summary { awaiting, .. } => Err(format!("{awaiting} instruments await an answer").into()),
         };
         if poll::eventually::<_, Failure>("answers", PATIENCE, judged).await? {
-            return report::decisions(async |path| forward.get(&path).await, names).await;
+            return report::decisions(async |path| page(&forward, &path).await, names).await;
         }
     }
     Err("no pod has seen a metric".into())
@@ -151,8 +157,12 @@ struct Summary {
     awaiting: u64,
 }
 
+async fn page(forward: &Forward, path: &str) -> Result<Value, Failure> {
+    Ok(serde_json::from_str(&forward.get(path).await?)?)
+}
+
 async fn summary(forward: &Forward) -> Result<Summary, Failure> {
-    let page = forward.get("/api/summary").await?;
+    let page = page(forward, "/api/summary").await?;
     let rows = page["identities"]["now"].as_array().cloned().unwrap_or_default();
     let sum = |wanted: &dyn Fn(&Value) -> bool| {
         let rows = rows.iter().filter(|row| wanted(row));
