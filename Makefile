@@ -5,7 +5,7 @@ SHELL := bash
 .ONESHELL:
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-local test e2e cluster images check bench generate
+.PHONY: help demo demo-local test e2e collector cluster images check bench generate screenshot
 
 # As it ships; "image" is built in half the time, for tests.
 IMAGE_PROFILE ?= release
@@ -23,7 +23,7 @@ demo: ## show what it does: on this machine, then as a whole on Kubernetes in a 
 	need_rust
 	step 'Building the data plane and the demo' cargo build --locked $(parts) --bins
 	$(demo) local --result "$$built/demo.line"
-	printf '\nNow all of it on Kubernetes, in two minutes; the first time its programs are built, in about 15.\n'
+	printf '\nNow all of it on Kubernetes, in three minutes; the first time its programs are built, in about 15.\n'
 	if has_cluster; then
 		test_images
 		tests/scripts/sandbox.sh "$$built/debug/demo" cluster --result "$$built/demo.line"
@@ -76,6 +76,24 @@ e2e: ## run the tests that need a real node, in a sandbox that goes with all tha
 	fi
 	finish e2e
 
+# What a Collector is made of is downloaded and built the first time.
+collector: ## test what is written for OpenTelemetry Collectors in front with a real one, in a sandbox; needs root
+	@source tests/scripts/steps.sh
+	need_rust
+	if has_go 'a Collector in front' && has_sandbox 'a Collector in front'; then
+		step 'Building the Collector, once' tests/collector/build.sh
+		JEVMETRICS_COLLECTOR=$$(tests/collector/build.sh)
+		export JEVMETRICS_COLLECTOR
+		step 'Building the data plane' cargo build --locked --workspace --bins
+		step 'Building the tests' cargo test --locked --workspace --no-run --test collector
+		test=$$(executable collector)
+		step 'Testing with a Collector in front' tests/scripts/sandbox.sh "$$test" --nocapture
+		count_tests
+	elif [[ -n $${CI:-} ]]; then
+		fail 'these tests are not to be skipped in CI'
+	fi
+	finish collector
+
 cluster: ## open a shell with kubectl and helm in a cluster with a real node, which goes with it; needs root
 	@source tests/scripts/steps.sh
 	need_rust
@@ -90,7 +108,7 @@ check: ## formatting, lints, documentation, dependencies, every crate on its own
 	need_rust
 	step 'Formatting' cargo fmt --all --check -- --color never
 	step 'Lints' cargo clippy --locked --workspace --all-targets -- -D warnings
-	step 'Lints of the tests on a real node' cargo clippy --locked -p jevmetrics-testkit --test e2e -- -D warnings
+	step 'Lints of the tests in a sandbox' cargo clippy --locked -p jevmetrics-testkit --test e2e --test collector -- -D warnings
 	step 'Documentation' env RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps
 	step 'Every crate alone' every_crate cargo clippy --locked
 	need_cargo_deny
@@ -113,6 +131,14 @@ generate: ## write what is made of the types: the definition of the resource, it
 	step 'Generating the table of values' env JEVMETRICS_GENERATE=1 \
 		cargo test --locked -p jevmetrics-testkit --test chart -- --quiet readme
 	finish generate
+
+screenshot: ## take the pictures of docs/members.md again; needs Redis and chromium-headless-shell
+	@source tests/scripts/steps.sh
+	need_rust
+	need_redis
+	step 'Building the data plane and what takes the pictures' cargo build --locked $(parts) --bins
+	step 'Taking pictures' "$$built/debug/screenshot" --folder docs/images
+	finish screenshot
 
 bench: ## measure the decision engine, then all beside the OpenTelemetry Collector; QUICK=1 takes minutes
 	@source tests/scripts/steps.sh

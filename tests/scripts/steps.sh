@@ -213,7 +213,7 @@ can_install() {
 
 # What a real node needs of this machine: programs of Debian's, and root and a kernel that let it be.
 has_node() {
-    local program packages=() reason code
+    local program packages=()
     for program in containerd runc iptables conntrack ethtool socat ip:iproute2 sysctl:procps; do
         command -v "${program%:*}" >/dev/null || packages+=("${program#*:}")
     done
@@ -234,13 +234,18 @@ has_node() {
         fi
     fi
     has_go 'a real node' || return
+    has_sandbox 'a real node'
+}
+
+# has_sandbox WHAT
+has_sandbox() {
+    local reason code=0
     # It says itself why it cannot.
-    code=0
     reason=$(tests/scripts/sandbox.sh true 2>&1) || code=$?
     case $code in
         0) ;;
         77)
-            skip 'a real node' "${reason#no sandbox: }"
+            skip "$1" "${reason#no sandbox: }"
             return 1
             ;;
         *) fail "the sandbox does not work: $reason" ;;
