@@ -3,8 +3,11 @@
 
 use std::fs;
 
-use jevmetrics_api::policy::{JevMetricsPolicy, definition};
+use jevmetrics_api::policy::{JevMetricsPolicy, ValidPolicy, definition};
 use jevmetrics_operator::documents;
+use jevmetrics_operator::render::{
+    COLLECTOR_FILE, Defaults, collector_routing_name, exporter_name, members_name, render,
+};
 use jevmetrics_testkit::process::{DataPlane, Mode, Options, SettingsFile};
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
@@ -246,8 +249,8 @@ fn the_examples_and_the_part_of_one_in_the_first_hour_are_valid() {
 #[test]
 fn the_collector_of_the_archive_sends_to_both() {
     let guide = document("docs/topologies.md");
-    let [collector] = blocks(&guide, "yaml")[..] else {
-        panic!("not one example");
+    let [collector, ..] = blocks(&guide, "yaml")[..] else {
+        panic!("no example");
     };
     let collector: Value = serde_yaml::from_str(collector).unwrap();
     let pipeline = &collector["service"]["pipelines"]["metrics"];
@@ -264,6 +267,35 @@ fn the_collector_of_the_archive_sends_to_both() {
     assert_eq!(ours, 1);
 }
 
+/// *Guarantees*: the exporter that is shown is what the operator writes for the example, and the Collector's pipeline
+/// names it.
+#[test]
+fn the_collectors_that_route_are_shown_what_is_written() {
+    let guide = document("docs/topologies.md");
+    let [_, collector, shown] = blocks(&guide, "yaml")[..] else {
+        panic!("not three examples");
+    };
+    let mut policy = example();
+    policy.metadata.namespace = Some("monitoring".to_owned());
+    policy.spec.routing = serde_json::from_value(json!({"affinity": "Upstream"})).unwrap();
+    let policy = ValidPolicy::try_from(&policy).unwrap();
+    let defaults = Defaults {
+        image: "registry.example/dataplane:1".to_owned(),
+    };
+    let manifests = render(&policy, &defaults, 0).manifests().unwrap();
+    let name = collector_routing_name(policy.name());
+    let routing = manifests.iter().find(|manifest| manifest.name == name).unwrap();
+    let written = routing.value["data"][COLLECTOR_FILE].as_str().unwrap();
+    let read = |text: &str| -> Value { serde_yaml::from_str(text).unwrap() };
+    assert_eq!(read(shown), read(written), "{written}");
+
+    let exporters = &read(collector)["service"]["pipelines"]["metrics"]["exporters"];
+    assert_eq!(*exporters, json!([exporter_name(policy.name())]));
+    for object in [name, members_name(policy.name())] {
+        assert!(guide.contains(&format!("`{object}`")), "{object}");
+    }
+}
+
 #[test]
 fn pages_in_the_text_exist() {
     let mut files = Vec::new();
@@ -277,9 +309,11 @@ fn pages_in_the_text_exist() {
     for path in all_documents() {
         let text = fs::read_to_string(&path).unwrap();
         for rest in text.split("/api/").skip(1) {
-            let name: String = rest.chars().take_while(char::is_ascii_alphabetic).collect();
+            let is_of_path = |letter: &char| letter.is_ascii_alphabetic() || *letter == '/';
+            let name: String = rest.chars().take_while(is_of_path).collect();
+            let name = name.trim_end_matches('/');
             // Paths of others begin with /api as well.
-            if ["v1", ""].contains(&name.as_str()) {
+            if ["v", ""].contains(&name) {
                 continue;
             }
             assert!(

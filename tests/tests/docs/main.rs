@@ -10,6 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use jevmetrics_api::live::LivePolicy;
+use jevmetrics_api::routing::RoutingTable;
 use jevmetrics_api::settings::DataPlaneSettings;
 use jevmetrics_testkit::process::{DataPlane, Mode, Options, SettingsFile};
 
@@ -26,15 +27,23 @@ fn document(path: &str) -> String {
 
 #[test]
 fn settings_and_live_file_of_the_documents_are_accepted() {
-    for path in ["README.md", "docs/reference/settings.md"] {
+    for (path, tables) in [("README.md", 0), ("docs/reference/settings.md", 1)] {
         let text = document(path);
         let blocks = markdown::blocks(&text, "yaml");
-        let [settings, live] = blocks[..] else {
+        let [settings, live, ref routing @ ..] = blocks[..] else {
             panic!(
                 "{path} has {} examples, not a settings file and a live file",
                 blocks.len()
             );
         };
+        assert_eq!(routing.len(), tables, "{path}");
+        for table in routing {
+            let table = RoutingTable::from_yaml(table).unwrap_or_else(|error| panic!("{path}: {error}"));
+            assert!(
+                table.is_some(),
+                "{path}: a live file may have none, an example of one must"
+            );
+        }
         DataPlaneSettings::from_yaml(settings).unwrap_or_else(|error| panic!("{path}: {error}"));
         LivePolicy::from_yaml(live).unwrap_or_else(|error| panic!("{path}: {error}"));
     }

@@ -17,8 +17,8 @@ fn redis(namespace: &str) -> Value {
     let options = "--appendonly no --maxmemory 32mb --maxmemory-policy noeviction --protected-mode no --user default off";
     let user =
         format!("--user jevmetrics on >{PASSWORD} resetkeys ~jevmetrics:{{{namespace}/* resetchannels -@all");
-    let rights = "+evalsha +eval +get +set +del +exists +pttl +pexpire +time +hget +hset +zadd +zcard +zrem \
-                  +zremrangebyscore";
+    let rights = "+evalsha +eval +get +set +del +exists +pttl +pexpire +time +hget +hset +zadd +zcard +zrange \
+                  +zrem +zremrangebyscore +mget";
     let words = [options, &user, rights]
         .into_iter()
         .flat_map(str::split_whitespace);

@@ -12,6 +12,7 @@
 mod chart;
 mod coordination;
 mod disturbance;
+mod members;
 mod node;
 mod person;
 mod pods;
@@ -21,3 +22,4 @@ mod secrets;
 mod serve;
 mod site;
 mod traffic;
+mod watch;

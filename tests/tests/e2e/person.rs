@@ -16,16 +16,24 @@ async fn kubectl_knows_the_policy() {
     place
         .kubectl(&["wait", "--for=condition=RolledOut", "--timeout=5m", &resource])
         .await;
+    place
+        .kubectl(&[
+            "wait",
+            "--for=condition=RoutingConverged",
+            "--timeout=5m",
+            &resource,
+        ])
+        .await;
 
     let table = place.kubectl(&["get", "jmp"]).await;
     assert_eq!(
         columns(&table, 0),
-        ["NAME", "MODE", "REVISION", "READY", "REASON", "AGE"],
+        ["NAME", "MODE", "REVISION", "READY", "MEMBERS", "REASON", "AGE"],
         "{table}"
     );
     assert_eq!(
-        columns(&table, 1)[..5],
-        ["metrics", "Annotate", "1", "1/1", "Serving"],
+        columns(&table, 1)[..6],
+        ["metrics", "Annotate", "1", "1/1", "1", "Serving"],
         "{table}"
     );
     let wide = place.kubectl(&["get", "jmp", "-o", "wide"]).await;

@@ -126,6 +126,8 @@ impl Place {
                 "requestsPerSecondPerReplica": 1000,
                 "burst": 1000,
             },
+            // So that rollouts are short: a pod is available five seconds after it has settled.
+            "routing": {"settleSeconds": 1},
             // The least, for the node has two cores and many scenarios.
             "template": {"resources": {"requests": {"cpu": "1m", "memory": "16Mi"}, "limits": {"memory": "512Mi"}}},
         })
