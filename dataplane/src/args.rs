@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
+/// The limit of memory in Kubernetes, unless the policy has another one.
+const DEFAULT_MEMORY_LIMIT: u64 = 512 << 20;
+
 /// Receives OTLP metrics, keeps or drops whole instruments by cached assessments, exports OTLP.
 #[derive(Debug, Parser)]
 #[command(version)]
@@ -15,6 +18,10 @@ pub struct Args {
     /// Only checks the settings file and says what is wrong with it.
     #[arg(long)]
     pub check: bool,
+
+    /// Bytes of memory that this process may have; a quarter of it is for requests in flight. In Kubernetes, the limit.
+    #[arg(long, env = "JEVMETRICS_MEMORY_LIMIT", default_value_t = DEFAULT_MEMORY_LIMIT)]
+    pub memory_limit: u64,
 
     /// Where this process runs, as it is told in Kubernetes.
     #[command(flatten)]

@@ -46,7 +46,8 @@ impl Handler for Pipeline {
             // A request without anything in it is no one's data.
             return Verdict::Accepted;
         }
-        let processed = match self.engine.process(&request.body, self.clock.moment()) {
+        let Request { body, mut held, .. } = request;
+        let processed = match self.engine.process(&body, self.clock.moment()) {
             Ok(processed) => processed,
             Err(malformed) => return Verdict::malformed(malformed),
         };
@@ -55,6 +56,12 @@ impl Handler for Pipeline {
             in_flight.nothing_to_send();
             return Verdict::Accepted;
         };
+        // What nothing was changed in goes on as it came. What was written anew goes on without what came.
+        let is_new = output.as_ptr() != body.as_ptr();
+        drop(body);
+        if is_new && !held.becoming(output.len()) {
+            return in_flight.settle_with(Verdict::no_room());
+        }
         in_flight.settle_with(self.exporter.export(output, deadline).await)
     }
 }

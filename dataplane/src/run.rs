@@ -42,6 +42,7 @@ use crate::outcomes::StoredOutcomes;
 use crate::peer::heartbeat::{Heartbeat, Identity};
 use crate::peer::serve::serve as serve_peers;
 use crate::pipeline::Pipeline;
+use crate::receive::in_flight::BytesInFlight;
 use crate::receive::serve::Server;
 use crate::receive::{self, SizeLimits};
 use crate::retain::engine::{Engine, EngineParts};
@@ -79,7 +80,8 @@ pub fn run(args: &Args) -> ExitCode {
             .map_err(StartError::Runtime)?;
         let identity = identity(args, &settings, digest, &member);
         let policy_uid = args.policy_uid.clone().filter(|uid| !uid.is_empty());
-        let served = runtime.block_on(serve(&settings, member, identity, policy_uid));
+        let room = BytesInFlight::of_memory(args.memory_limit);
+        let served = runtime.block_on(serve(&settings, member, identity, policy_uid, room));
         runtime.shutdown_background();
         served
     });
@@ -130,6 +132,7 @@ async fn serve(
     member: Member,
     identity: Identity,
     policy_uid: Option<String>,
+    bytes_in_flight: BytesInFlight,
 ) -> Result<(), StartError> {
     let clock = Clock::start();
     let started_at = clock.unix_nanos();
@@ -143,6 +146,7 @@ async fn serve(
     let mut registry = Registry::default();
     let received = receive::stats::Stats::register(&mut registry);
     let exported = export::stats::Stats::register(&mut registry);
+    let refresh_bytes = bytes_in_flight.register(&mut registry);
     let flow = Flow::register(&mut registry);
     let grouped = cluster::Stats::register(&mut registry);
     let routing = Arc::new(Routing::new(policy_uid, &mut registry));
@@ -255,6 +259,7 @@ async fn serve(
         readiness: Arc::clone(&readiness),
         refresh: Box::new(move || {
             refresh_levels();
+            refresh_bytes();
             shown.refresh();
         }),
         registry,
@@ -293,7 +298,22 @@ async fn serve(
         max_unpacked_bytes: ingest.max_unpacked_bytes(),
     };
     let (connections, age) = (ingest.max_connections(), ingest.connection_age());
-    let server = Server::new(Arc::new(pipeline), limits, connections, age, received).with_tls(ingest_tls);
+    if bytes_in_flight.most() < limits.max_unpacked_bytes {
+        tracing::warn!(
+            bytes_in_flight = bytes_in_flight.most(),
+            max_unpacked_bytes = limits.max_unpacked_bytes,
+            "a request larger than a quarter of the memory passes only while there is no other"
+        );
+    }
+    let server = Server::new(
+        Arc::new(pipeline),
+        limits,
+        bytes_in_flight,
+        connections,
+        age,
+        received,
+    )
+    .with_tls(ingest_tls);
     let drain = settings.export().timeout() + DRAIN_MARGIN;
     let mut receiving = JoinSet::new();
     for listener in [listeners.grpc, listeners.http] {

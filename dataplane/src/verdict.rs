@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use tonic::Code;
 
+use crate::receive::refusal::{Refusal, WAIT_FOR_ROOM};
+
 /// What downstream, or this process in its place, says of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
@@ -53,6 +55,15 @@ impl Verdict {
             code: Code::DeadlineExceeded,
             message: message.into(),
             wait: None,
+        }
+    }
+
+    /// Not sent, for want of memory.
+    pub(crate) fn no_room() -> Self {
+        Self::Temporary {
+            code: Code::Unavailable,
+            message: Refusal::NoRoom.to_string(),
+            wait: Some(WAIT_FOR_ROOM),
         }
     }
 

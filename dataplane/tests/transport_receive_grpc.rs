@@ -7,8 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::Request;
+use jevmetrics_dataplane::receive::in_flight::BytesInFlight;
 use jevmetrics_dataplane::receive::stats::{Cause, Transport};
 use jevmetrics_dataplane::verdict::Verdict;
+use tokio::sync::Notify;
 use tonic::Code;
 use transport_support::{Answer, Frames, Http2, Setup, framed, gzip};
 
@@ -140,6 +142,75 @@ async fn a_message_that_unpacks_beyond_the_limit_is_refused_for_good() {
             .refused_requests(Transport::Grpc, Cause::UnpackedTooLarge),
         1
     );
+}
+
+#[tokio::test]
+async fn a_request_without_room_beside_others_is_told_to_come_again() {
+    let release = Arc::new(Notify::new());
+    let (held, released) = (Arc::new(Notify::new()), Arc::clone(&release));
+    let holding = Arc::clone(&held);
+    let handler = Answer::by(move |request| {
+        let (holding, released) = (Arc::clone(&holding), Arc::clone(&released));
+        async move {
+            // All of it, with what it holds.
+            let request = request;
+            if request.body.len() > 10 {
+                holding.notify_one();
+                released.notified().await;
+            }
+            Verdict::Accepted
+        }
+    });
+    let setup = Setup {
+        bytes_in_flight: BytesInFlight::new(100_000),
+        ..Setup::default()
+    };
+    let room = setup.bytes_in_flight.clone();
+    let server = setup.start(handler).await;
+    let client = Http2::connect(server.address).await;
+    let plain = |length: usize| {
+        let request = client.export();
+        request
+            .body(Frames::of(&[framed(false, &vec![7; length])]))
+            .unwrap()
+    };
+    // Alone it may have it all, and more.
+    let first = client.call(plain(100_000));
+    let beside = async {
+        held.notified().await;
+        let packed = client.export().header("grpc-encoding", "gzip");
+        let packed = packed.body(Frames::of(&[framed(true, &gzip(&[7; 5]))])).unwrap();
+        for request in [plain(5), packed] {
+            let answer = client.call(request).await;
+            let status = answer.grpc();
+            assert_eq!(status.code(), Code::Unavailable, "{status:?}");
+            assert!(status.message().contains("in flight"), "{status:?}");
+            let details = status.details();
+            assert!(String::from_utf8_lossy(details).contains("google.rpc.RetryInfo"));
+            // RetryInfo{retry_delay: 1 s}
+            assert!(details.ends_with(&[0x0a, 0x02, 0x08, 0x01]), "{details:?}");
+        }
+        assert_eq!(server.stats.refused_requests(Transport::Grpc, Cause::NoRoom), 2);
+        release.notify_one();
+    };
+    let (first, ()) = tokio::join!(first, beside);
+    assert_eq!(first.grpc().code(), Code::Ok);
+    assert_eq!(room.held(), 0, "all of it was given back");
+    assert_eq!(client.call(plain(5)).await.grpc().code(), Code::Ok);
+    // What does not fit once it is unpacked is refused as well, though it came in.
+    let large = client.call(plain(60_000));
+    let beside = async {
+        held.notified().await;
+        let packed = client.export().header("grpc-encoding", "gzip");
+        let packed = packed
+            .body(Frames::of(&[framed(true, &gzip(&vec![7; 50_000]))]))
+            .unwrap();
+        assert_eq!(client.call(packed).await.grpc().code(), Code::Unavailable);
+        release.notify_one();
+    };
+    let (large, ()) = tokio::join!(large, beside);
+    assert_eq!(large.grpc().code(), Code::Ok);
+    assert_eq!(room.held(), 0);
 }
 
 #[tokio::test]

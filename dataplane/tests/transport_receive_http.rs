@@ -6,6 +6,7 @@ mod transport_support;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use jevmetrics_dataplane::receive::in_flight::BytesInFlight;
 use jevmetrics_dataplane::receive::stats::{Cause, Transport};
 use jevmetrics_dataplane::verdict::Verdict;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -163,6 +164,31 @@ async fn gzip_is_unpacked_and_other_codings_are_refused() {
         .await;
     assert_eq!(answer.status, 413);
     assert!(String::from_utf8_lossy(&answer.body).contains("maxUnpackedBytes"));
+}
+
+#[tokio::test]
+async fn a_request_without_room_beside_others_is_told_to_come_again() {
+    let setup = Setup {
+        bytes_in_flight: BytesInFlight::new(1_000),
+        ..Setup::default()
+    };
+    let room = setup.bytes_in_flight.clone();
+    let server = setup.start(Answer::with(Verdict::Accepted)).await;
+    let mut beside = room.begin();
+    assert!(beside.arriving(700));
+    let mut client = Http1::connect(server.address).await;
+    let answer = client.post(PROTOBUF, &[7; 100]).await;
+    assert_eq!(
+        (answer.status, code_in(&answer.body)),
+        (503, Code::Unavailable as i32)
+    );
+    assert!(answer.head.contains("retry-after: 1\r\n"), "{}", answer.head);
+    assert_eq!(server.stats.refused_requests(Transport::Http, Cause::NoRoom), 1);
+    let mut client = Http1::connect(server.address).await;
+    assert_eq!(client.post(PROTOBUF, &[7; 50]).await.status, 200);
+    drop(beside);
+    assert_eq!(client.post(PROTOBUF, &[7; 100]).await.status, 200);
+    assert_eq!(room.held(), 0);
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use std::pin::Pin;
 use bytes::{Bytes, BytesMut};
 use http_body::Body;
 
+use super::in_flight::Held;
 use super::refusal::Refusal;
 
 /// Largest first allocation: covers the usual request, and an empty promise of 16 MiB costs no more.
@@ -32,6 +33,15 @@ impl Collected {
             Self::Nothing => 0,
             Self::One(bytes) => bytes.len(),
             Self::Many(bytes) => bytes.len(),
+        }
+    }
+
+    /// The memory that it takes.
+    pub(super) fn size(&self) -> usize {
+        match self {
+            Self::Nothing => 0,
+            Self::One(bytes) => bytes.len(),
+            Self::Many(bytes) => bytes.capacity(),
         }
     }
 
@@ -81,8 +91,8 @@ where
     Ok(None)
 }
 
-/// The whole body. A body that announces more than `limit` is refused before it is read.
-pub(super) async fn collect<B>(body: &mut B, limit: usize) -> Result<Bytes, Refusal>
+/// The whole body, for which `held` takes the room. A body that announces more than `limit` is refused before it is read.
+pub(super) async fn collect<B>(body: &mut B, limit: usize, held: &mut Held) -> Result<Bytes, Refusal>
 where
     B: Body<Data = Bytes> + Unpin,
 {
@@ -96,6 +106,9 @@ where
             return Err(Refusal::TooLarge { limit });
         }
         collected.push(data, announced);
+        if !held.arriving(collected.size()) {
+            return Err(Refusal::NoRoom);
+        }
     }
     Ok(collected.into_bytes())
 }

@@ -60,6 +60,11 @@ impl MessageReader {
         }
     }
 
+    /// The memory that it takes so far.
+    pub(super) fn size(&self) -> usize {
+        self.payload.size()
+    }
+
     /// The next data frame.
     pub(super) fn push(&mut self, mut frame: Bytes) -> Result<(), FramingError> {
         if self.prefix_have < PREFIX_LEN {

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::body::next_data;
 use super::framing::{FramingError, Message, MessageReader};
+use super::in_flight::Held;
 use super::media_type::{self, Coding};
 use super::receiver::{Receiver, in_time};
 use super::refusal::Refusal;
@@ -27,7 +28,7 @@ where
 {
     let stats = receiver.stats.transport(Transport::Grpc);
     stats.requests.inc();
-    match read(receiver.limits, head, body).await {
+    match read(receiver.limits, receiver.in_flight.begin(), head, body).await {
         Ok(request) => reply::grpc(&receiver.handle(Transport::Grpc, request).await),
         Err(refusal) => {
             stats.refused(refusal.cause());
@@ -36,13 +37,14 @@ where
     }
 }
 
-async fn read<B>(limits: SizeLimits, head: &Parts, body: &mut B) -> Result<Request, Refusal>
+async fn read<B>(limits: SizeLimits, mut held: Held, head: &Parts, body: &mut B) -> Result<Request, Refusal>
 where
     B: Body<Data = Bytes> + Unpin + Send,
 {
     let arrived = Instant::now();
     let (coding, deadline) = read_head(head, EXPORT_PATH, arrived)?;
-    let message = in_time(arrived, deadline, read_message(limits.max_request_bytes, body)).await?;
+    let reading = read_message(limits.max_request_bytes, body, Some(&mut held));
+    let message = in_time(arrived, deadline, reading).await?;
     let wire_bytes = (PREFIX_LEN + message.payload.len()) as u64;
     let body = match (message.compressed, coding) {
         (false, _) if message.payload.len() > limits.max_unpacked_bytes => {
@@ -51,13 +53,18 @@ where
             });
         }
         (false, _) => message.payload,
-        (true, Coding::Gzip) => unpack::gunzip(message.payload, limits.max_unpacked_bytes).await?,
+        (true, Coding::Gzip) => {
+            let unpacked = unpack::gunzip(message.payload, limits.max_unpacked_bytes, held).await?;
+            held = unpacked.1;
+            unpacked.0
+        }
         (true, Coding::Identity) => return Err(FramingError::FlagWithoutEncoding.into()),
     };
     Ok(Request {
         body,
         deadline,
         wire_bytes,
+        held,
     })
 }
 
@@ -73,7 +80,7 @@ where
 {
     let arrived = Instant::now();
     let (_, deadline) = read_head(head, path, arrived)?;
-    let read = in_time(arrived, deadline, read_message(limit, body)).await;
+    let read = in_time(arrived, deadline, read_message(limit, body, None)).await;
     let message = read.map_err(|refusal| match refusal {
         // Its words name a setting of ours that is not about this service.
         Refusal::Framing(FramingError::TooLarge { .. }) => FramingError::NotProtobuf.into(),
@@ -112,13 +119,17 @@ fn read_head(
     Ok((coding, deadline))
 }
 
-async fn read_message<B>(limit: usize, body: &mut B) -> Result<Message, Refusal>
+/// `held` takes the room for it, if it counts.
+async fn read_message<B>(limit: usize, body: &mut B, mut held: Option<&mut Held>) -> Result<Message, Refusal>
 where
     B: Body<Data = Bytes> + Unpin,
 {
     let mut reader = MessageReader::new(limit);
     while let Some(data) = next_data(body).await? {
         reader.push(data)?;
+        if held.as_mut().is_some_and(|held| !held.arriving(reader.size())) {
+            return Err(Refusal::NoRoom);
+        }
     }
     Ok(reader.finish()?)
 }

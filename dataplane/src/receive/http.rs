@@ -8,6 +8,7 @@ use http_body::Body;
 use tokio::time::Instant;
 
 use super::body::collect;
+use super::in_flight::Held;
 use super::media_type::{self, Coding};
 use super::receiver::{Receiver, in_time};
 use super::refusal::Refusal;
@@ -25,7 +26,7 @@ where
 {
     let stats = receiver.stats.transport(Transport::Http);
     stats.requests.inc();
-    match read(receiver.limits, head, body).await {
+    match read(receiver.limits, receiver.in_flight.begin(), head, body).await {
         Ok(request) => reply::http(&receiver.handle(Transport::Http, request).await),
         Err(refusal) => {
             stats.refused(refusal.cause());
@@ -34,12 +35,13 @@ where
     }
 }
 
-async fn read<B>(limits: SizeLimits, head: &Parts, body: &mut B) -> Result<Request, Refusal>
+async fn read<B>(limits: SizeLimits, mut held: Held, head: &Parts, body: &mut B) -> Result<Request, Refusal>
 where
     B: Body<Data = Bytes> + Unpin + Send,
 {
     let coding = read_head(head)?;
-    let packed = in_time(Instant::now(), None, collect(body, limits.max_request_bytes)).await?;
+    let reading = collect(body, limits.max_request_bytes, &mut held);
+    let packed = in_time(Instant::now(), None, reading).await?;
     let wire_bytes = packed.len() as u64;
     let body = match coding {
         Coding::Identity if packed.len() > limits.max_unpacked_bytes => {
@@ -48,12 +50,17 @@ where
             });
         }
         Coding::Identity => packed,
-        Coding::Gzip => unpack::gunzip(packed, limits.max_unpacked_bytes).await?,
+        Coding::Gzip => {
+            let unpacked = unpack::gunzip(packed, limits.max_unpacked_bytes, held).await?;
+            held = unpacked.1;
+            unpacked.0
+        }
     };
     Ok(Request {
         body,
         deadline: None,
         wire_bytes,
+        held,
     })
 }
 

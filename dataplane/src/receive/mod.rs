@@ -10,7 +10,8 @@
 //! - A sender gets success only for a [`Verdict`] that says so.
 //! - What will never be accepted is never answered with a code or status that OTLP lists as retryable,
 //!   and what may be accepted later never with one that it does not list.
-//! - Limits hold before memory is taken: nothing larger than a limit is ever buffered.
+//! - Limits hold before memory is taken: nothing larger than a limit is ever buffered, and of all requests together no more
+//!   than [`in_flight`] has room for.
 //! - No answer quotes what the sender sent.
 
 use std::future::Future;
@@ -19,11 +20,13 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use crate::verdict::Verdict;
+use in_flight::Held;
 
 mod body;
 pub(crate) mod framing;
 pub(crate) mod grpc;
 mod http;
+pub mod in_flight;
 mod media_type;
 mod receiver;
 pub(crate) mod refusal;
@@ -47,6 +50,8 @@ pub struct Request {
     pub deadline: Option<Instant>,
     /// Bytes of the message as it came over the wire.
     pub wire_bytes: u64,
+    /// The room that `body` takes. It is given back with the request.
+    pub held: Held,
 }
 
 /// How large a request may be.

@@ -13,6 +13,7 @@ use http_body::Body;
 use tokio::time::Instant;
 use tonic::Code;
 
+use super::in_flight::BytesInFlight;
 use super::refusal::Refusal;
 use super::reply::ReplyBody;
 use super::stats::{Cause, Stats, Transport};
@@ -29,6 +30,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 pub(super) struct Receiver<H> {
     pub(super) handler: Arc<H>,
     pub(super) limits: SizeLimits,
+    pub(super) in_flight: BytesInFlight,
     pub(super) stats: Stats,
 }
 

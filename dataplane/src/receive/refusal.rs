@@ -1,11 +1,17 @@
 //! Why a request is refused before anybody looked at its metrics, and what that means on the wire. Pure.
 
+use std::time::Duration;
+
 use http::StatusCode;
 use tonic::Code;
 
 use super::framing::FramingError;
 use super::stats::Cause;
 use crate::grpc_timeout::MalformedTimeout;
+
+/// What a sender is asked to wait for before it comes again, for want of room: answers come within seconds, and what it
+/// sends meanwhile is its own to hold.
+pub(crate) const WAIT_FOR_ROOM: Duration = Duration::from_secs(1);
 
 /// A refused request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -46,6 +52,9 @@ pub(crate) enum Refusal {
     /// The body did not arrive in time.
     #[error("body did not arrive in time")]
     TooSlow,
+    /// Other requests take all the memory that there is for them.
+    #[error("too many bytes of requests are in flight here")]
+    NoRoom,
     /// The sender went away, or its stream broke.
     #[error("body ended early")]
     Aborted,
@@ -68,7 +77,7 @@ impl Refusal {
             | Self::WrongMethod
             | Self::NeedsHttp2 => Code::Unimplemented,
             Self::TooSlow => Code::DeadlineExceeded,
-            Self::Aborted => Code::Unavailable,
+            Self::NoRoom | Self::Aborted => Code::Unavailable,
         }
     }
 
@@ -84,8 +93,13 @@ impl Refusal {
             Self::WrongMethod => StatusCode::METHOD_NOT_ALLOWED,
             Self::NeedsHttp2 => StatusCode::HTTP_VERSION_NOT_SUPPORTED,
             // 408 would be the word, but OTLP senders give up on it.
-            Self::TooSlow | Self::Aborted => StatusCode::SERVICE_UNAVAILABLE,
+            Self::TooSlow | Self::NoRoom | Self::Aborted => StatusCode::SERVICE_UNAVAILABLE,
         }
+    }
+
+    /// How long the sender is asked to wait.
+    pub(super) fn wait(&self) -> Option<Duration> {
+        (*self == Self::NoRoom).then_some(WAIT_FOR_ROOM)
     }
 
     /// Under what it is counted.
@@ -102,6 +116,7 @@ impl Refusal {
             Self::NeedsHttp2 => Cause::NeedsHttp2,
             Self::Timeout(_) => Cause::MalformedTimeout,
             Self::TooSlow => Cause::TooSlow,
+            Self::NoRoom => Cause::NoRoom,
             Self::Aborted => Cause::Aborted,
         }
     }

@@ -81,7 +81,7 @@ pub(crate) fn grpc_refusal(refusal: &Refusal) -> Response<ReplyBody> {
             plain_refusal(refusal, ReplyBody::default())
         }
         _ => {
-            let mut response = grpc_failure(refusal.code(), &refusal.to_string(), None);
+            let mut response = grpc_failure(refusal.code(), &refusal.to_string(), refusal.wait());
             if *refusal == Refusal::UnsupportedEncoding {
                 response
                     .headers_mut()
@@ -108,11 +108,7 @@ pub(super) fn http(verdict: &Verdict) -> Response<ReplyBody> {
                 _ => StatusCode::SERVICE_UNAVAILABLE,
             };
             let mut response = http_answer(status, status_body(code, message, *wait));
-            if let Some(wait) = wait {
-                response
-                    .headers_mut()
-                    .insert(RETRY_AFTER, HeaderValue::from(whole_seconds(*wait)));
-            }
+            retry_after(&mut response, *wait);
             response
         }
         Verdict::Permanent { code, message } => {
@@ -130,7 +126,7 @@ pub(super) fn http(verdict: &Verdict) -> Response<ReplyBody> {
 
 /// The answer to an HTTP sender whose request was refused.
 pub(super) fn http_refusal(refusal: &Refusal) -> Response<ReplyBody> {
-    let body = status_body(refusal.code(), &refusal.to_string(), None);
+    let body = status_body(refusal.code(), &refusal.to_string(), refusal.wait());
     let mut response = plain_refusal(
         refusal,
         ReplyBody {
@@ -139,6 +135,7 @@ pub(super) fn http_refusal(refusal: &Refusal) -> Response<ReplyBody> {
         },
     );
     response.headers_mut().insert(CONTENT_TYPE, PROTOBUF);
+    retry_after(&mut response, refusal.wait());
     if *refusal == Refusal::UnsupportedEncoding {
         response.headers_mut().insert(ACCEPT_ENCODING, SUPPORTED_CODINGS);
     }
@@ -211,6 +208,14 @@ fn partial_success(rejected: u64, message: &str) -> ExportMetricsServiceResponse
             rejected_data_points: i64::try_from(rejected).unwrap_or(i64::MAX),
             error_message: message.to_owned(),
         }),
+    }
+}
+
+fn retry_after(response: &mut Response<ReplyBody>, wait: Option<Duration>) {
+    if let Some(wait) = wait {
+        response
+            .headers_mut()
+            .insert(RETRY_AFTER, HeaderValue::from(whole_seconds(wait)));
     }
 }
 

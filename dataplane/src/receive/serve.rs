@@ -28,6 +28,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::unconstrained;
 use tokio_util::sync::CancellationToken;
 
+use super::in_flight::BytesInFlight;
 use super::receiver::Receiver;
 use super::stats::{OpenConnection, Stats};
 use super::{Handler, SizeLimits};
@@ -112,6 +113,7 @@ impl<H: Handler> Server<H> {
     pub fn new(
         handler: Arc<H>,
         limits: SizeLimits,
+        in_flight: BytesInFlight,
         max_connections: usize,
         connection_age: Duration,
         stats: Stats,
@@ -120,6 +122,7 @@ impl<H: Handler> Server<H> {
             receiver: Arc::new(Receiver {
                 handler,
                 limits,
+                in_flight,
                 stats,
             }),
             places: Arc::new(Semaphore::new(max_connections.min(Semaphore::MAX_PERMITS))),

@@ -72,6 +72,8 @@ causes! {
     NeedsHttp2 = "needs_http2",
     /// The body did not arrive in time.
     TooSlow = "too_slow",
+    /// Other requests took all the memory for requests.
+    NoRoom = "no_room",
     /// The sender went away.
     Aborted = "aborted",
     /// A fault of ours, answered `INTERNAL`.

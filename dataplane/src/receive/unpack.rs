@@ -9,6 +9,7 @@ use std::io::Read;
 use bytes::Bytes;
 use flate2::bufread::MultiGzDecoder;
 
+use super::in_flight::Held;
 use super::refusal::Refusal;
 
 /// Metrics shrink by 4 to 7; beyond this the buffer grows as it fills.
@@ -17,25 +18,37 @@ const USUAL_RATIO: usize = 16;
 /// Above this many packed bytes unpacking (milliseconds) moves off the threads that serve connections.
 const INLINE_BYTES: usize = 256 * 1024;
 
-/// Unpacks a body, off the calling task if it is large.
-pub(super) async fn gunzip(packed: Bytes, limit: usize) -> Result<Bytes, Refusal> {
-    if packed.len() <= INLINE_BYTES {
-        return gunzip_now(&packed, limit);
+/// Unpacks a body, off the calling task if it is large. What `held` had room for is the packed one, then the unpacked one.
+pub(super) async fn gunzip(packed: Bytes, limit: usize, mut held: Held) -> Result<(Bytes, Held), Refusal> {
+    let is_small = packed.len() <= INLINE_BYTES;
+    let unpack = move || {
+        let unpacked = gunzip_now(&packed, limit, &mut held)?;
+        drop(packed);
+        // Less than before.
+        let _ = held.arriving(unpacked.capacity());
+        Ok((Bytes::from(unpacked), held))
+    };
+    if is_small {
+        return unpack();
     }
     // The task ends early only if it panics or the runtime stops.
-    tokio::task::spawn_blocking(move || gunzip_now(&packed, limit))
+    tokio::task::spawn_blocking(unpack)
         .await
         .unwrap_or(Err(Refusal::Aborted))
 }
 
-fn gunzip_now(packed: &[u8], limit: usize) -> Result<Bytes, Refusal> {
+fn gunzip_now(packed: &[u8], limit: usize, held: &mut Held) -> Result<Vec<u8>, Refusal> {
     let most = limit.saturating_add(1);
     let mut decoder = MultiGzDecoder::new(packed);
-    let mut unpacked = Vec::with_capacity(
-        announced(packed)
-            .min(packed.len() * USUAL_RATIO)
-            .clamp(64, most.max(64)),
-    );
+    let first = announced(packed)
+        .min(packed.len() * USUAL_RATIO)
+        .clamp(64, most.max(64));
+    let mut room_for = |bytes: usize| {
+        let has_room = held.arriving(packed.len() + bytes);
+        has_room.then_some(()).ok_or(Refusal::NoRoom)
+    };
+    room_for(first)?;
+    let mut unpacked = Vec::with_capacity(first);
     loop {
         let room = (unpacked.capacity() - unpacked.len()).min(most - unpacked.len());
         let room_bytes = u64::try_from(room).unwrap_or(u64::MAX);
@@ -45,9 +58,11 @@ fn gunzip_now(packed: &[u8], limit: usize) -> Result<Bytes, Refusal> {
             return Err(Refusal::UnpackedTooLarge { limit });
         }
         if read < room {
-            return Ok(Bytes::from(unpacked));
+            return Ok(unpacked);
         }
-        unpacked.reserve_exact(unpacked.len().max(64).min(most - unpacked.len()));
+        let more = unpacked.len().max(64).min(most - unpacked.len());
+        room_for(unpacked.len() + more)?;
+        unpacked.reserve_exact(more);
     }
 }
 
@@ -66,7 +81,12 @@ mod tests {
 
     use flate2::{Compression, write::GzEncoder};
 
+    use super::super::in_flight::BytesInFlight;
     use super::*;
+
+    fn gunzipped(packed: &[u8], limit: usize) -> Result<Vec<u8>, Refusal> {
+        gunzip_now(packed, limit, &mut BytesInFlight::new(1 << 30).begin())
+    }
 
     fn gzip(plain: &[u8]) -> Vec<u8> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
@@ -79,7 +99,7 @@ mod tests {
         let plain: Vec<u8> = (0..100_000_u32).flat_map(u32::to_le_bytes).collect();
         for length in [0, 1, 63, 64, 65, 1_000, plain.len()] {
             let plain = &plain[..length];
-            assert_eq!(gunzip_now(&gzip(plain), length).unwrap(), plain, "{length}");
+            assert_eq!(gunzipped(&gzip(plain), length).unwrap(), plain, "{length}");
         }
     }
 
@@ -87,7 +107,7 @@ mod tests {
     fn one_byte_more_than_the_limit_is_refused() {
         for length in [1, 64, 65, 5_000_000] {
             let packed = gzip(&vec![0; length]);
-            let error = gunzip_now(&packed, length - 1).unwrap_err();
+            let error = gunzipped(&packed, length - 1).unwrap_err();
             assert!(
                 matches!(error, Refusal::UnpackedTooLarge { limit } if limit == length - 1),
                 "{length}"
@@ -98,7 +118,7 @@ mod tests {
     #[test]
     fn several_members_are_one_body() {
         let packed = [gzip(b"first "), gzip(b""), gzip(&[b'x'; 4_000])].concat();
-        assert_eq!(gunzip_now(&packed, 10_000).unwrap().len(), 4_006);
+        assert_eq!(gunzipped(&packed, 10_000).unwrap().len(), 4_006);
     }
 
     #[test]
@@ -110,7 +130,7 @@ mod tests {
         let garbage = [&whole[..], b"garbage"].concat();
         for packed in [&false_length[..], cut, &garbage, b"not gzip", b""] {
             assert!(matches!(
-                gunzip_now(packed, 10_000).unwrap_err(),
+                gunzipped(packed, 10_000).unwrap_err(),
                 Refusal::BrokenGzip
             ));
         }

@@ -26,6 +26,7 @@ use http_body::{Body, Frame};
 use http_body_util::BodyExt;
 use hyper::client::conn::http2::SendRequest;
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use jevmetrics_dataplane::receive::in_flight::BytesInFlight;
 use jevmetrics_dataplane::receive::serve::{Server, bind};
 use jevmetrics_dataplane::receive::stats::Stats;
 use jevmetrics_dataplane::receive::{self, Handler, SizeLimits};
@@ -84,6 +85,7 @@ impl Handler for Answer {
 pub struct Setup {
     pub max_request_bytes: usize,
     pub max_unpacked_bytes: usize,
+    pub bytes_in_flight: BytesInFlight,
     pub max_connections: usize,
     pub age: Duration,
     pub drain: Duration,
@@ -94,6 +96,7 @@ impl Default for Setup {
         Self {
             max_request_bytes: 100_000,
             max_unpacked_bytes: 200_000,
+            bytes_in_flight: BytesInFlight::new(1 << 20),
             max_connections: 16,
             age: Duration::from_mins(5),
             drain: PATIENCE,
@@ -123,6 +126,7 @@ impl Setup {
         let server = Server::new(
             Arc::new(handler),
             limits,
+            self.bytes_in_flight,
             self.max_connections,
             self.age,
             stats.clone(),

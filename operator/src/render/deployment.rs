@@ -5,7 +5,8 @@ use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy,
 use k8s_openapi::api::core::v1::{
     Capabilities, Container, ContainerPort, EnvVar, EnvVarSource, Lifecycle, LifecycleHandler,
     LocalObjectReference, ObjectFieldSelector, PodSecurityContext, PodSpec, PodTemplateSpec,
-    ResourceRequirements, SeccompProfile, SecurityContext, SleepAction, TopologySpreadConstraint,
+    ResourceFieldSelector, ResourceRequirements, SeccompProfile, SecurityContext, SleepAction,
+    TopologySpreadConstraint,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -124,6 +125,7 @@ fn container(policy: &ValidPolicy, defaults: &Defaults) -> Container {
             field("JEVMETRICS_POD_NAME", "metadata.name"),
             field("JEVMETRICS_POD_UID", "metadata.uid"),
             field("JEVMETRICS_NODE_NAME", "spec.nodeName"),
+            memory_limit(),
             // Whose routing table is theirs: a name can be given again, a uid cannot.
             EnvVar {
                 name: "JEVMETRICS_POLICY_UID".to_owned(),
@@ -173,6 +175,23 @@ fn field(name: &str, path: &str) -> EnvVar {
                 // Written, for Kubernetes fills it in: an apply must not differ from what is stored.
                 api_version: Some("v1".to_owned()),
                 field_path: path.to_owned(),
+            }),
+            ..EnvVarSource::default()
+        }),
+        ..EnvVar::default()
+    }
+}
+
+/// So much memory the process reckons with: the container's limit, without one that of the node.
+fn memory_limit() -> EnvVar {
+    EnvVar {
+        name: "JEVMETRICS_MEMORY_LIMIT".to_owned(),
+        value_from: Some(EnvVarSource {
+            resource_field_ref: Some(ResourceFieldSelector {
+                resource: "limits.memory".to_owned(),
+                // Written, as above.
+                divisor: Some(Quantity("1".to_owned())),
+                ..ResourceFieldSelector::default()
             }),
             ..EnvVarSource::default()
         }),

@@ -10,6 +10,7 @@ use jevmetrics_dataplane::export::grpc::GrpcExporter;
 use jevmetrics_dataplane::export::pack::Compression;
 use jevmetrics_dataplane::export::resolve::GrpcEndpoint;
 use jevmetrics_dataplane::export::{self, Exporter, Protocol, fixed_headers};
+use jevmetrics_dataplane::receive::in_flight::BytesInFlight;
 use jevmetrics_dataplane::receive::serve::{Server, bind};
 use jevmetrics_dataplane::receive::{self, Handler, Request, SizeLimits};
 use jevmetrics_dataplane::verdict::Verdict;
@@ -57,7 +58,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         );
         let stats = receive::stats::Stats::register(&mut registry);
         let handler = Arc::new(PassThrough(exporter));
-        let server = Server::new(handler, LIMITS, 1_000, CONNECTION_AGE, stats);
+        let server = Server::new(
+            handler,
+            LIMITS,
+            BytesInFlight::new(usize::MAX),
+            1_000,
+            CONNECTION_AGE,
+            stats,
+        );
         let listener = bind("LISTEN", listen).await?;
         server.serve(listener, CancellationToken::new(), TIMEOUT).await;
         Ok(())

@@ -18,6 +18,8 @@ const SOURCES: usize = 3;
 pub(crate) struct Load<'a> {
     place: &'a Place,
     steady: Steady,
+    /// Times that it sent again before anything was taken: the node learns of a ready pod a moment after we do.
+    too_early: u64,
 }
 
 impl<'a> Load<'a> {
@@ -53,9 +55,10 @@ impl<'a> Load<'a> {
             ..Options::new(&format!("http://{address}:4317"))
         };
         adjust(&mut options);
-        let load = Self {
+        let mut load = Self {
             place,
             steady: Steady::start(options).unwrap(),
+            too_early: 0,
         };
         let flows = async || (load.steady.counts().points_acknowledged > 0).then_some(());
         let waited = poll::until_some("a point that is taken", WITHIN, flows).await;
@@ -66,6 +69,7 @@ impl<'a> Load<'a> {
                 place.seen().await
             );
         }
+        load.too_early = load.steady.counts().retries;
         load
     }
 
@@ -96,8 +100,13 @@ impl<'a> Load<'a> {
         let counts = self.steady.stop().await;
         let found = Comparison::new(&counts, &self.place.sink.ledger());
         println!(
-            "{through}: {found}; {} exports, {} sent again {:?}, {} given up",
-            counts.requests, counts.retries, counts.causes, counts.failed_exports
+            "{through}: {found}; {} exports, {} sent again {:?}, {} of them before the first was taken, {} given up; the last cause: {}",
+            counts.requests,
+            counts.retries,
+            counts.causes,
+            self.too_early,
+            counts.failed_exports,
+            counts.last_cause.as_deref().unwrap_or("none")
         );
         assert!(found.is_complete(), "{through}: {found}");
         assert!(found.acknowledged > 0, "{through}: nothing was sent");

@@ -18,6 +18,7 @@ mod jev_trouble;
 mod live;
 mod live_object;
 mod log_trouble;
+mod memory;
 mod messages;
 mod pages;
 mod peer;
