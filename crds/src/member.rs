@@ -59,6 +59,9 @@ pub struct Member {
     /// The epoch of the routing table that it is on; absent before one was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<u64>,
+    /// Uid of the policy that this table is of: epochs of different policies say nothing of each other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub routing_policy: Option<String>,
     /// Its slot in that table; absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slot: Option<u16>,
@@ -368,6 +371,7 @@ impl Member {
             ("pod", &mut self.pod, MAX_NAME_BYTES),
             ("uid", &mut self.uid, MAX_NAME_BYTES),
             ("node", &mut self.node, MAX_NAME_BYTES),
+            ("routingPolicy", &mut self.routing_policy, MAX_NAME_BYTES),
             ("zone", &mut self.zone, MAX_NAME_BYTES),
             ("policy.error", &mut self.policy.error, MAX_TEXT_BYTES),
             ("inference.model", &mut self.inference.model, MAX_NAME_BYTES),

@@ -143,6 +143,7 @@ mod tests {
             uid: None,
             node: None,
             epoch: None,
+            routing_policy: None,
             slot: None,
             zone: None,
             state: State::Serving,

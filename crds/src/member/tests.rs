@@ -15,6 +15,7 @@ fn member() -> Member {
         uid: Some("5c4b".to_owned()),
         node: None,
         epoch: Some(7),
+        routing_policy: Some("3f2a".to_owned()),
         slot: Some(3),
         zone: Some("eu-1a".to_owned()),
         state: State::Serving,
@@ -65,7 +66,8 @@ fn the_document_has_the_agreed_layout() {
         text,
         "{\"id\":\"jm-6f7d9c5b8-x2x4z-000102ff\",\"hostname\":\"jm-6f7d9c5b8-x2x4z\",\"version\":\"0.1.0\",\
          \"startedAt\":1700000000000000000,\"lastSeen\":1700000010000000000,\"isThisPod\":false,\
-         \"leaderLocks\":[\"lease\"],\"pod\":\"jm-6f7d9c5b8-x2x4z\",\"uid\":\"5c4b\",\"epoch\":7,\"slot\":3,\"zone\":\"eu-1a\",\
+         \"leaderLocks\":[\"lease\"],\"pod\":\"jm-6f7d9c5b8-x2x4z\",\"uid\":\"5c4b\",\"epoch\":7,\
+         \"routingPolicy\":\"3f2a\",\"slot\":3,\"zone\":\"eu-1a\",\
          \"state\":\"Serving\",\
          \"settingsDigest\":\"af1349b9f5f9a1a6\",\"revision\":\"1\",\
          \"policy\":{\"state\":\"Read\",\"mode\":\"Reduce\"},\
@@ -102,6 +104,7 @@ fn documents_of_other_versions_are_read() {
         (None, None, None, None),
         "unknown is not zero"
     );
+    assert_eq!(read.routing_policy, None);
     // As the reference writes it.
     let seed = br#"{"id":"h-1","hostname":"h","version":"v","startedAt":1,"lastSeen":2,"isThisPod":true,"leaderLocks":["l"]}"#;
     assert!(Member::from_json(seed).unwrap().is_this_pod);
@@ -141,6 +144,10 @@ fn what_is_out_of_bounds_is_refused_by_its_name_and_not_quoted() {
         (
             format!(r#"{{"id": "a", "zone": "{long}"}}"#),
             "heartbeat document: zone: is too long",
+        ),
+        (
+            format!(r#"{{"id": "a", "routingPolicy": "{long}"}}"#),
+            "heartbeat document: routingPolicy: is too long",
         ),
         (
             r#"{"id": "a", "startedAt": "hunter2"}"#.to_owned(),
@@ -185,6 +192,7 @@ fn what_is_written_can_be_read_however_long_its_texts_are() {
         pod: Some(long.clone()),
         uid: Some(long.clone()),
         node: Some(long.clone()),
+        routing_policy: Some(long.clone()),
         zone: Some(long.clone()),
         settings_digest: long.clone(),
         revision: long.clone(),

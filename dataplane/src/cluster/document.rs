@@ -108,6 +108,7 @@ fn name(standing: Standing) -> &'static str {
         Standing::Current => "Current",
         Standing::Behind => "Behind",
         Standing::Ahead => "Ahead",
+        Standing::Other => "OtherPolicy",
     }
 }
 
@@ -168,11 +169,15 @@ mod tests {
         let mut other = member("other", 2);
         other.leader_locks = vec!["lock".to_owned()];
         other.epoch = Some(6);
+        let mut foreign = member("foreign", 3);
+        foreign.routing_policy = Some("another".to_owned());
+        foreign.epoch = Some(3);
+        let said = |member, age| Heard {
+            member,
+            age: Duration::from_secs(age),
+        };
         let found = Found {
-            heard: vec![Heard {
-                member: other,
-                age: Duration::from_secs(14),
-            }],
+            heard: vec![said(other, 14), said(foreign, 1)],
             unreadable: 1,
             ..Found::default()
         };
@@ -181,7 +186,7 @@ mod tests {
             (&read["selfId"], &read["source"], &read["unreadable"]),
             (&json!("own"), &json!({"kind": "redis", "works": true}), &json!(1))
         );
-        let [own, other] = read["members"].as_array().unwrap().as_slice() else {
+        let [own, other, foreign] = read["members"].as_array().unwrap().as_slice() else {
             panic!("{read}");
         };
         assert_eq!((&own["id"], &own["isThisPod"]), (&json!("own"), &json!(true)));
@@ -216,6 +221,14 @@ mod tests {
         ] {
             assert_eq!(other[field], value, "{field}");
         }
+        assert_eq!(
+            (
+                &foreign["routingPolicy"],
+                &foreign["epochStanding"],
+                foreign.get("slotShare")
+            ),
+            (&json!("another"), &json!("OtherPolicy"), None)
+        );
     }
 
     #[test]

@@ -23,6 +23,7 @@ pub(super) fn member(id: &str, started: i64) -> Member {
         uid: Some(format!("uid-{id}")),
         node: None,
         epoch: None,
+        routing_policy: None,
         slot: None,
         zone: None,
         state: State::Serving,

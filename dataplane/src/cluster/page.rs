@@ -231,6 +231,7 @@ fn epoch(view: &View, row: &Row) -> String {
         Some(Standing::Current) => "<small>current</small>",
         Some(Standing::Behind) => "<span class=\"mark warn\">behind</span>",
         Some(Standing::Ahead) => "<span class=\"mark warn\">ahead of this pod</span>",
+        Some(Standing::Other) => "<span class=\"mark\">another policy's</span>",
     };
     format!("<span>{epoch} {mark}</span>")
 }

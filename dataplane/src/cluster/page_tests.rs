@@ -177,13 +177,21 @@ fn places_in_the_routing_table_are_shown_with_what_is_behind_or_silent() {
         heard.member.node = Some("node-x".to_owned());
         heard
     };
+    let mut foreign = on("foreign", Some(3));
+    foreign.member.slot = Some(0);
+    foreign.member.routing_policy = Some("another".to_owned());
     let own = Own {
         member: member("own", -60),
         table: Some(Arc::new(table(7, &["own", "old", "gone", "new"]))),
         ..own()
     };
     let found = Found {
-        heard: vec![on("old", Some(6)), on("new", Some(8)), on("spare", Some(7))],
+        heard: vec![
+            on("old", Some(6)),
+            on("new", Some(8)),
+            on("spare", Some(7)),
+            foreign,
+        ],
         ..Found::default()
     };
     let html = shown(own, redis(), found);
@@ -207,6 +215,10 @@ fn places_in_the_routing_table_are_shown_with_what_is_behind_or_silent() {
             &["3 <small>25.0 % of all<", "8 <span", ">ahead of this pod<"][..],
         ),
         ("spare", &["data-label=\"Slot\">–<", "7 <small>current<"][..]),
+        (
+            "foreign",
+            &["data-label=\"Slot\">0<", "3 <span", ">another policy's<"][..],
+        ),
         (
             "pod-gone",
             &[">silent<", "data-label=\"Slot\">2<", "no heartbeat"][..],

@@ -55,7 +55,8 @@ pub(crate) enum Source {
 /// A member.
 #[derive(Debug)]
 pub(super) struct Row {
-    /// What it said; where it says no slot or zone, those of the routing table of this process.
+    /// What it said; where it says no slot or zone, those of the routing table of this process, unless it is on another
+    /// policy's.
     pub(super) member: Member,
     /// Time from its heartbeat to [`View::read_at`]; `None` for this process if it is not in the list.
     pub(super) age: Option<Duration>,
@@ -69,6 +70,8 @@ pub(super) enum Standing {
     Behind,
     /// A newer one: this process is behind.
     Ahead,
+    /// Another policy's, which counts by itself.
+    Other,
 }
 
 /// What is known apart from what the source gave.
@@ -114,9 +117,12 @@ impl View {
                 member.is_this_pod = member.id == self_id;
                 if member.is_this_pod {
                     member.epoch = table.as_ref().map(|table| table.epoch());
+                    member.routing_policy = table.as_deref().map(policy).map(str::to_owned);
                     (member.slot, member.zone) = (None, None);
                 }
-                let owner = member.uid.as_deref().and_then(|uid| owners.get(uid));
+                let is_of_other = table.as_deref().is_some_and(|table| is_of_other(&member, table));
+                let uid = member.uid.as_deref().filter(|_| !is_of_other);
+                let owner = uid.and_then(|uid| owners.get(uid));
                 member.slot = member.slot.or(owner.map(|owner| owner.slot));
                 member.zone = member.zone.or_else(|| owner.and_then(|owner| owner.zone.clone()));
                 Row { member, age }
@@ -199,16 +205,21 @@ impl Row {
 
     /// How its routing table compares with that of this process; `None` if this process has none.
     pub(super) fn standing(&self, view: &View) -> Option<Standing> {
-        Some(match self.member.epoch.cmp(&Some(view.epoch()?)) {
+        let table = view.table.as_deref()?;
+        if is_of_other(&self.member, table) {
+            return Some(Standing::Other);
+        }
+        Some(match self.member.epoch.cmp(&view.epoch()) {
             Ordering::Less => Standing::Behind,
             Ordering::Equal => Standing::Current,
             Ordering::Greater => Standing::Ahead,
         })
     }
 
-    /// The part of all resources that it owns.
+    /// The part of all resources that it owns; what is owned by another policy's table is not known here.
     pub(super) fn share(&self, view: &View) -> Option<f64> {
-        self.member.slot.and(view.share())
+        let share = self.member.slot.and(view.share());
+        share.filter(|_| self.standing(view) != Some(Standing::Other))
     }
 
     /// Seconds by which its clock is ahead of the reader's; a round trip is not told from a difference.
@@ -218,6 +229,17 @@ impl Row {
         let offset = self.member.last_seen.saturating_sub(said_at);
         (!self.member.is_this_pod).then_some(offset / 1_000_000_000)
     }
+}
+
+/// Uid of the policy that `table` is of.
+fn policy(table: &RoutingTable) -> &str {
+    &table.header().cluster.policy
+}
+
+/// Whether `member` says that it is on the table of another policy than `table`: policies may share one list.
+fn is_of_other(member: &Member, table: &RoutingTable) -> bool {
+    let said = member.routing_policy.as_deref();
+    said.is_some_and(|said| said != policy(table))
 }
 
 /// Pods of the table of whom there is no heartbeat in a list that can be read. By uid: somebody else may say that he has

@@ -216,6 +216,68 @@ fn epochs_are_compared_with_that_of_this_process() {
 }
 
 #[test]
+fn the_table_of_another_policy_is_neither_behind_nor_shared_with_this_one() {
+    let on = |id: &str, policy: Option<&str>, slot| {
+        let mut heard = heard(id, 2, 1);
+        (heard.member.epoch, heard.member.slot) = (Some(3), slot);
+        heard.member.routing_policy = policy.map(str::to_owned);
+        heard
+    };
+    let with_table = Own {
+        table: Some(Arc::new(table(7, &["a", "b", "d"]))),
+        ..own("a", 1)
+    };
+    let others = vec![
+        on("b", Some("uid-of-the-policy"), Some(1)),
+        on("c", Some("another"), Some(0)),
+        // Before it was in the table of its own policy.
+        on("d", Some("another"), None),
+        // Of a version that does not say it.
+        on("e", None, None),
+    ];
+    let view = View::new(with_table, redis(), found(others));
+    let rows: Vec<_> = view
+        .rows
+        .iter()
+        .map(|row| {
+            (
+                row.standing(&view).unwrap(),
+                row.member.slot,
+                row.share(&view).is_some(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            (Standing::Current, Some(0), true),
+            (Standing::Behind, Some(1), true),
+            (Standing::Other, Some(0), false),
+            (Standing::Other, None, false),
+            (Standing::Behind, None, false),
+        ]
+    );
+    let said = view.rows[0].member.routing_policy.as_deref();
+    assert_eq!(
+        said,
+        Some("uid-of-the-policy"),
+        "of the table that it is shown with"
+    );
+}
+
+#[test]
+fn a_process_without_a_table_compares_with_nobody() {
+    let mut other = heard("b", 2, 1);
+    other.member.routing_policy = Some("another".to_owned());
+    let mut own = own("a", 1);
+    // What it said before it looked again.
+    own.member.routing_policy = Some("former".to_owned());
+    let view = View::new(own, redis(), found(vec![other]));
+    assert_eq!(view.rows[1].standing(&view), None);
+    assert_eq!(view.rows[0].member.routing_policy, None);
+}
+
+#[test]
 fn a_pod_of_the_table_without_a_heartbeat_is_silent_if_the_list_can_be_read() {
     let silent = |source| -> Vec<_> {
         let own = Own {

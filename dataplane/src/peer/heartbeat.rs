@@ -73,7 +73,7 @@ impl Heartbeat {
             revision,
             endpoint,
         } = self.identity.clone();
-        // One look: slot and zone are those of the epoch that is said.
+        // One look: policy, slot and zone are those of the epoch that is said.
         let table = self.routing.table();
         let seat = table
             .as_deref()
@@ -91,6 +91,9 @@ impl Heartbeat {
             uid: pod.uid,
             node: pod.node,
             epoch: table.as_deref().map(RoutingTable::epoch),
+            routing_policy: table
+                .as_deref()
+                .map(|table| table.header().cluster.policy.clone()),
             slot: seat.map(|owner| owner.slot),
             zone: seat.and_then(|owner| owner.zone.clone()),
             state: match self.readiness.life() {

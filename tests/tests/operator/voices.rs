@@ -211,6 +211,7 @@ fn member(pod: &Pod, words: Words, asked: u64) -> Option<Member> {
         uid: pod.uid(),
         node: pod.spec.as_ref().and_then(|spec| spec.node_name.clone()),
         epoch: words.epoch,
+        routing_policy: None,
         slot: None,
         zone: None,
         state: State::Serving,

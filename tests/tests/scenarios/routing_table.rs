@@ -61,7 +61,11 @@ async fn only_the_next_table_of_the_own_policy_comes_into_force() {
     api.put_both(ANNOTATE, Some(&first));
     let (world, _directory) = world_at(api.address()).await;
     said(&world, "routing: epoch 7, slots 2, Forward\n").await;
-    assert_eq!(member(&world.plane).await.epoch, Some(7));
+    let told = member(&world.plane).await;
+    assert_eq!(
+        (told.epoch, told.routing_policy.as_deref()),
+        (Some(7), Some("ours"))
+    );
 
     let named = format!("live object {NAMESPACE}/{NAME}: ");
     let broken = first.replace("keySchema: 1", "keySchema: hunter2");

@@ -407,6 +407,7 @@ fn the_longest_list_of_long_documents_is_sent_whole() {
         "uid": "3f2a0b1c-5c4b-4d5e-8f90-a1b2c3d4e5f6",
         "node": "ip-10-123-123-123.eu-central-1.compute.internal",
         "epoch": u64::MAX >> 11,
+        "routingPolicy": "3f2a0b1c-5c4b-4d5e-8f90-a1b2c3d4e5f6",
         "slot": 199,
         "zone": "eu-central-1a",
         "state": "Serving",
