@@ -7,7 +7,7 @@ use jevmetrics_api::member::State;
 use super::super::fixtures::member;
 use super::*;
 use crate::coordinate::Answering;
-use crate::coordinate::presence::Listed;
+use crate::coordinate::presence::Listing;
 
 /// What was done, and when.
 #[derive(Default)]
@@ -50,8 +50,8 @@ impl Presence for Journal {
         })
     }
 
-    fn members(&self) -> Answering<'_, Vec<Listed>> {
-        Box::pin(std::future::ready(Ok(Vec::new())))
+    fn members(&self) -> Answering<'_, Listing> {
+        Box::pin(std::future::ready(Ok(Listing::default())))
     }
 
     fn leave<'a>(&'a self, id: &'a str) -> Answering<'a, ()> {

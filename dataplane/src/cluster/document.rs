@@ -21,6 +21,9 @@ pub(crate) struct Document<'a> {
     silent: Vec<SilentRow<'a>>,
     /// Heartbeats that make no sense, left out.
     unreadable: usize,
+    /// Whether there are more members than the list has room for.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_cut: bool,
     /// The routing table of this process.
     #[serde(skip_serializing_if = "Option::is_none")]
     routing: Option<RoutingRow>,
@@ -94,6 +97,7 @@ pub(crate) fn document(view: &View, now: Instant) -> Document<'_> {
         heartbeat_error: view.beat.as_deref(),
         silent: silent.collect(),
         unreadable: view.unreadable,
+        is_cut: view.is_cut,
         routing: view.table.as_ref().map(|table| RoutingRow {
             epoch: table.epoch(),
             slots: table.owners().len(),
@@ -229,6 +233,24 @@ mod tests {
             ),
             (&json!("another"), &json!("OtherPolicy"), None)
         );
+    }
+
+    #[test]
+    fn a_list_that_is_cut_says_so_and_calls_nobody_silent() {
+        for is_cut in [false, true] {
+            let found = Found {
+                is_cut,
+                ..Found::default()
+            };
+            let read = read(Source::Redis("n".to_owned(), Ok(())), found);
+            let silent = read.get("silent").map(|silent| silent.as_array().unwrap().len());
+            let expected = if is_cut {
+                (Some(&json!(true)), None)
+            } else {
+                (None, Some(2))
+            };
+            assert_eq!((read.get("isCut"), silent), expected, "{read}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jevmetrics_api::member::Member;
 
-use crate::coordinate::presence::{LIFE, Listed};
+use crate::coordinate::presence::{LIFE, Listed, Listing};
 
 /// See the head of the module.
 #[derive(Debug, Default, PartialEq)]
@@ -13,6 +13,8 @@ pub(super) struct Found {
     pub(super) silent: Vec<Silent>,
     /// Documents that make no sense.
     pub(super) unreadable: usize,
+    /// Whether there are more than were told: who is missing may be there.
+    pub(super) is_cut: bool,
 }
 
 /// A member that said something.
@@ -37,9 +39,12 @@ pub(crate) struct Silent {
 impl Found {
     /// Reads what a list holds. A document under another's name is nobody's; so is one that should have ended: only
     /// another program's has no end.
-    pub(super) fn listed(listed: Vec<Listed>) -> Self {
-        let mut found = Self::default();
-        for Listed { id, age, document } in listed {
+    pub(super) fn listed(listing: Listing) -> Self {
+        let mut found = Self {
+            is_cut: listing.is_cut,
+            ..Self::default()
+        };
+        for Listed { id, age, document } in listing.members {
             match Member::from_json(&document) {
                 Ok(member) if member.id == id && age <= LIFE => found.heard.push(Heard { member, age }),
                 _ => found.unreadable += 1,
@@ -64,7 +69,7 @@ mod tests {
     #[test]
     fn documents_that_make_no_sense_are_counted_and_are_nobody() {
         let long = [b"{\"id\":\"a\",\"x\":\"", "x".repeat(70_000).as_bytes(), b"\"}"].concat();
-        let found = Found::listed(vec![
+        let members = vec![
             listed("a", 1, b"{\"id\":\"a\"}"),
             listed("b", 1, b"{\"id\":\"a\"}"),
             listed("c", 1, b""),
@@ -76,9 +81,13 @@ mod tests {
             listed("i", 31, b"{\"id\":\"i\"}"),
             listed("a", 1, &long),
             listed("j", 30, b"{\"id\":\"j\",\"state\":\"Dreaming\"}"),
-        ]);
+        ];
+        let found = Found::listed(Listing {
+            members,
+            is_cut: false,
+        });
         let heard: Vec<_> = found.heard.iter().map(|heard| heard.member.id.as_str()).collect();
         assert_eq!(heard, ["a", "j"], "words of other versions are no nonsense");
-        assert_eq!(found.unreadable, 9);
+        assert_eq!((found.unreadable, found.is_cut), (9, false));
     }
 }

@@ -8,13 +8,14 @@ use prometheus_client::registry::Registry;
 use super::super::fixtures::{member, table};
 use super::*;
 use crate::coordinate::Answering;
-use crate::coordinate::presence::Listed;
+use crate::coordinate::presence::{Listed, Listing};
 use crate::coordinate::trouble::Trouble;
 use crate::routing::Said;
 
 /// A list that is as it is set, and counts how often it is read.
 struct List {
     members: Mutex<Result<Vec<Listed>, Trouble>>,
+    is_cut: bool,
     reads: AtomicUsize,
     is_silent: bool,
     takes: Duration,
@@ -24,6 +25,7 @@ impl List {
     fn new(members: Result<Vec<Listed>, Trouble>) -> Arc<Self> {
         Arc::new(Self {
             members: Mutex::new(members),
+            is_cut: false,
             reads: AtomicUsize::new(0),
             is_silent: false,
             takes: Duration::ZERO,
@@ -36,7 +38,7 @@ impl Presence for List {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn members(&self) -> Answering<'_, Vec<Listed>> {
+    fn members(&self) -> Answering<'_, Listing> {
         self.reads.fetch_add(1, Ordering::Relaxed);
         if self.is_silent {
             return Box::pin(std::future::pending());
@@ -44,7 +46,10 @@ impl Presence for List {
         let members = self.members.lock().unwrap().clone();
         Box::pin(async move {
             sleep(self.takes).await;
-            members
+            Ok(Listing {
+                members: members?,
+                is_cut: self.is_cut,
+            })
         })
     }
 
@@ -117,6 +122,7 @@ async fn a_list_that_cannot_be_read_is_said_and_no_member_is_made_up() {
 
     let silent = Arc::new(List {
         members: Mutex::new(Ok(Vec::new())),
+        is_cut: false,
         reads: AtomicUsize::new(0),
         is_silent: true,
         takes: Duration::ZERO,
@@ -184,6 +190,17 @@ async fn a_list_is_as_old_as_the_question_for_it_and_answers_of_pods_are_new() {
     let observer = observer_with(None, Arc::new(routing), peers, Stats::default());
     let view = observer.look().await;
     assert_eq!(view.elapsed(Instant::now()), Duration::ZERO);
+}
+
+#[tokio::test]
+async fn nobody_is_silent_or_unreadable_for_a_list_that_is_cut() {
+    let routing = Routing::default();
+    routing.take_in("live", Said::Table(table(3, &["own", "b", "c"])));
+    let mut list = List::new(Ok(vec![listed("own"), listed("b")]));
+    Arc::get_mut(&mut list).unwrap().is_cut = true;
+    let view = observer(Some(list), Arc::new(routing)).look().await;
+    assert_eq!(ids(&view), ["own", "b"]);
+    assert_eq!((view.is_cut, view.silent.len(), view.unreadable), (true, 0, 0));
 }
 
 /// The counts of serving and of stale members that metrics show, if they show any.

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::document::ALONE;
 use super::view::{Row, Source, Standing, View};
+use crate::coordinate::presence::{MOST, MOST_BYTES};
 
 /// The page asks for itself anew after this; heartbeats come as often.
 const REFRESH_SECONDS: u32 = 10;
@@ -134,6 +135,16 @@ fn summary(html: &mut String, view: &View, elapsed: Duration) {
             format!("<b>{silent}</b> of the routing table: no sign of life, see below."),
         );
     }
+    if view.is_cut {
+        note(
+            "warn",
+            format!(
+                "<b>There are more</b> than are shown: a list has room for {MOST} members and {} MiB. Who is silent is not \
+                 known.",
+                MOST_BYTES >> 20
+            ),
+        );
+    }
     if view.unreadable > 0 {
         let unreadable = view.unreadable;
         note(
@@ -182,6 +193,7 @@ fn member(html: &mut String, view: &View, row: &Row, elapsed: Duration) {
     let heartbeat = match (row.age_after(elapsed), &view.source) {
         (Some(age), _) => format!("{} ago", span(age)),
         (None, Source::Redis(_, Err(_))) => "unknown".to_owned(),
+        (None, _) if view.is_cut => "unknown".to_owned(),
         (None, _) => "not in the list".to_owned(),
     };
     let offset = row.clock_offset(view).filter(|offset| offset.abs() >= OFFSET);

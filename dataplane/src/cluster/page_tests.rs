@@ -63,7 +63,7 @@ fn every_text_is_escaped_whoever_wrote_it() {
             slot: 1,
             reason: evil.to_owned(),
         }],
-        unreadable: 0,
+        ..Found::default()
     };
     let own = Own {
         beat: Some(evil.to_owned()),
@@ -154,6 +154,32 @@ fn what_is_down_is_said() {
     assert!(!html.contains("not in the list"), "{html}");
     let html = shown(own(), Source::Alone, Found::default());
     assert!(html.contains(ALONE) && !html.contains("is down"), "{html}");
+}
+
+#[test]
+fn that_there_are_more_is_said_in_words_and_nobody_is_called_silent() {
+    let own = Own {
+        table: Some(Arc::new(table(7, &["gone"]))),
+        ..own()
+    };
+    let found = Found {
+        heard: vec![heard("other", 2)],
+        is_cut: true,
+        ..Found::default()
+    };
+    let html = shown(own, redis(), found);
+    assert!(
+        html.contains("<b>There are more</b> than are shown: a list has room for 1000 members and 2 MiB."),
+        "{html}"
+    );
+    assert!(
+        !html.contains(">silent<") && !html.contains("not in the list"),
+        "{html}"
+    );
+    assert!(
+        row_of(&html, "jm-6f7d9c5b8-own-01").contains(">unknown<"),
+        "{html}"
+    );
 }
 
 #[test]

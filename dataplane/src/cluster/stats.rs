@@ -16,6 +16,9 @@ struct ResultLabel {
     result: &'static str,
 }
 
+/// Members by state; `None` where it is not known.
+pub(super) type Counts = [(&'static str, Option<usize>); 6];
+
 /// Handles to the metrics; clones count into the same ones. The default counts where nobody looks.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stats {
@@ -45,13 +48,20 @@ impl Stats {
         self.heartbeats.get_or_create(&ResultLabel { result }).inc();
     }
 
-    /// Shows members by state. Without counts there is no series: what is unknown is not zero.
-    pub(super) fn show(&self, counts: Option<[(&'static str, usize); 6]>) {
-        match counts {
-            None => self.members.clear(),
-            Some(counts) => {
-                for (state, count) in counts {
-                    let gauge = self.members.get_or_create(&StateLabel { state });
+    /// Shows members by state. Without a count there is no series: what is unknown is not zero.
+    pub(super) fn show(&self, counts: Option<Counts>) {
+        let Some(counts) = counts else {
+            self.members.clear();
+            return;
+        };
+        for (state, count) in counts {
+            let label = StateLabel { state };
+            match count {
+                None => {
+                    self.members.remove(&label);
+                }
+                Some(count) => {
+                    let gauge = self.members.get_or_create(&label);
                     gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
                 }
             }
@@ -74,7 +84,7 @@ mod tests {
             text
         };
         let states = ["starting", "serving", "draining", "unknown", "stale", "silent"];
-        stats.show(Some(states.map(|state| (state, 2))));
+        stats.show(Some(states.map(|state| (state, Some(2)))));
         stats.count_heartbeat(true);
         stats.count_heartbeat(false);
         let text = shown();
@@ -86,6 +96,13 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line}: {text}");
         }
+        let known = |state: &'static str| (state, (state != "silent").then_some(3));
+        stats.show(Some(states.map(known)));
+        let text = shown();
+        assert!(
+            text.contains("{state=\"serving\"} 3") && !text.contains("silent"),
+            "{text}"
+        );
         stats.show(None);
         let text = shown();
         assert!(!text.contains("jevmetrics_cluster_members{"), "{text}");

@@ -2,8 +2,8 @@
 //!
 //! Invariants: oldest first, and among those of one moment by id; no id twice; this process is always in it, marked, with
 //! what it knows of itself; nobody else is marked as this one, whatever he says; every pod of the routing table is a row,
-//! or silent with the reason, unless the source is down, or a list of heartbeats is read by a process that was not told its
-//! own uid: then pods are not told theirs, and nobody can be missed.
+//! or silent with the reason, unless the source is down, or a list of heartbeats is cut, or read by a process that was not
+//! told its own uid: then pods are not told theirs, and nobody can be missed.
 
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
@@ -15,6 +15,7 @@ use jevmetrics_api::routing::{Affinity, Owner, RoutingTable};
 use tokio::time::Instant;
 
 use super::found::{Found, Heard, Silent};
+use super::stats::Counts;
 
 /// Heartbeats come every 10 s ± 10 %: after this, one is missing.
 pub(super) const STALE: Duration = Duration::from_secs(15);
@@ -28,6 +29,8 @@ pub(crate) struct View {
     pub(super) silent: Vec<Silent>,
     /// Documents that make no sense, left out.
     pub(super) unreadable: usize,
+    /// Whether there are more members than the source told.
+    pub(super) is_cut: bool,
     pub(super) source: Source,
     /// Why the own heartbeat is not written, if it is to be.
     pub(super) beat: Option<String>,
@@ -132,7 +135,7 @@ impl View {
         let mut seen = HashSet::new();
         rows.retain(|row| seen.insert(row.member.id.clone()));
         let mut silent = found.silent;
-        if is_told_uid && matches!(source, Source::Redis(_, Ok(()))) {
+        if is_told_uid && !found.is_cut && matches!(source, Source::Redis(_, Ok(()))) {
             silent.extend(without_heartbeat(table.as_deref(), &rows));
         }
         Self {
@@ -140,6 +143,7 @@ impl View {
             rows,
             silent,
             unreadable: found.unreadable,
+            is_cut: found.is_cut,
             source,
             beat,
             table,
@@ -167,26 +171,24 @@ impl View {
     }
 
     /// Members by state when the list was read, as metrics count them: what heartbeats came since then is not known. `None`
-    /// if members are not known.
-    pub(super) fn counts(&self) -> Option<[(&'static str, usize); 6]> {
+    /// if members are not known; who is silent is not known either if the list is cut.
+    pub(super) fn counts(&self) -> Option<Counts> {
         if matches!(self.source, Source::Redis(_, Err(_))) {
             return None;
         }
         let elapsed = Duration::ZERO;
         let count = |state: State| {
             let rows = self.rows.iter().filter(|row| !row.is_stale(elapsed));
-            rows.filter(|row| row.member.state == state).count()
+            Some(rows.filter(|row| row.member.state == state).count())
         };
+        let stale = self.rows.iter().filter(|row| row.is_stale(elapsed)).count();
         Some([
             ("starting", count(State::Starting)),
             ("serving", count(State::Serving)),
             ("draining", count(State::Draining)),
             ("unknown", count(State::Unknown)),
-            (
-                "stale",
-                self.rows.iter().filter(|row| row.is_stale(elapsed)).count(),
-            ),
-            ("silent", self.silent.len()),
+            ("stale", Some(stale)),
+            ("silent", (!self.is_cut).then_some(self.silent.len())),
         ])
     }
 }

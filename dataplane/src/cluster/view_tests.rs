@@ -298,6 +298,24 @@ fn a_pod_of_the_table_without_a_heartbeat_is_silent_if_the_list_can_be_read() {
 }
 
 #[test]
+fn who_is_not_told_by_a_list_that_is_cut_is_not_called_silent_and_not_counted_as_such() {
+    let own = Own {
+        table: Some(Arc::new(table(7, &["a", "b", "c"]))),
+        ..own("a", 1)
+    };
+    let found = Found {
+        heard: vec![heard("b", 2, 1)],
+        is_cut: true,
+        ..Found::default()
+    };
+    let view = View::new(own, redis(), found);
+    assert_eq!((ids(&view), view.silent.len()), (vec!["a", "b"], 0));
+    let counts = view.counts().unwrap();
+    assert!(counts.contains(&("serving", Some(2))), "{counts:?}");
+    assert!(counts.contains(&("silent", None)), "{counts:?}");
+}
+
+#[test]
 fn members_are_counted_once_and_not_at_all_if_the_source_is_down() {
     let mut draining = heard("b", 2, 1);
     draining.member.state = State::Draining;
@@ -311,12 +329,12 @@ fn members_are_counted_once_and_not_at_all_if_the_source_is_down() {
     assert_eq!(
         view.counts(),
         Some([
-            ("starting", 0),
-            ("serving", 2),
-            ("draining", 1),
-            ("unknown", 0),
-            ("stale", 1),
-            ("silent", 1)
+            ("starting", Some(0)),
+            ("serving", Some(2)),
+            ("draining", Some(1)),
+            ("unknown", Some(0)),
+            ("stale", Some(1)),
+            ("silent", Some(1))
         ])
     );
     let down = Source::Redis("n".to_owned(), Err("no answer in time".to_owned()));

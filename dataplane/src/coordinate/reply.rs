@@ -7,7 +7,7 @@ use redis::Value;
 
 use super::block::Block;
 use super::payload;
-use super::presence::{LIFE, Listed};
+use super::presence::{LIFE, Listed, Listing};
 use super::trouble::Trouble;
 use super::{Mismatch, Shared, Wait};
 
@@ -125,18 +125,21 @@ pub(super) fn left(value: &Value) -> Reading<()> {
 }
 
 /// Who is alive. What the documents say is for the caller to judge; an id that is no text is one that nobody has.
-pub(super) fn members(value: &Value) -> Reading<Vec<Listed>> {
+pub(super) fn members(value: &Value) -> Reading<Listing> {
     match words(value)? {
-        (b"members", entries) if entries.len().is_multiple_of(3) => entries
-            .chunks_exact(3)
-            .map(|entry| {
+        (b"members", [cut, entries @ ..]) if entries.len().is_multiple_of(3) => {
+            let members = entries.chunks_exact(3).map(|entry| {
                 Ok(Listed {
                     id: String::from_utf8_lossy(bytes(&entry[0])?).into_owned(),
                     age: age(&entry[1])?,
                     document: bytes(&entry[2])?.to_vec(),
                 })
+            });
+            Ok(Listing {
+                members: members.collect::<Reading<_>>()?,
+                is_cut: flag(cut)?,
             })
-            .collect(),
+        }
         _ => Err(Trouble::Answer),
     }
 }
@@ -205,6 +208,14 @@ fn bytes(value: &Value) -> Reading<&[u8]> {
 fn integer(value: &Value) -> Reading<i64> {
     match value {
         Value::Int(number) => Ok(*number),
+        _ => Err(Trouble::Answer),
+    }
+}
+
+fn flag(value: &Value) -> Reading<bool> {
+    match integer(value)? {
+        0 => Ok(false),
+        1 => Ok(true),
         _ => Err(Trouble::Answer),
     }
 }
@@ -333,21 +344,32 @@ mod tests {
 
     #[test]
     fn members_are_read_in_threes() {
-        let value = answer([text("members"), text("a"), Value::Int(70), text("{}")]);
+        let read = |cut: Value, entries: Vec<Value>| {
+            members(&answer([text("members"), cut].into_iter().chain(entries)))
+        };
+        let (all, cut) = (Value::Int(0), Value::Int(1));
+        let one = || vec![text("a"), Value::Int(70), text("{}")];
         let listed = Listed {
             id: "a".to_owned(),
             age: Duration::from_millis(70),
             document: b"{}".to_vec(),
         };
-        assert_eq!(members(&value), Ok(vec![listed]));
-        assert_eq!(members(&answer([text("members")])), Ok(Vec::new()));
-        let cut = answer([text("members"), text("a"), Value::Int(70)]);
-        assert_eq!(members(&cut), Err(Trouble::Answer));
-        let ageless = answer([text("members"), text("a"), Value::Nil, text("{}")]);
-        assert_eq!(members(&ageless), Err(Trouble::Answer));
+        for (cut, is_cut) in [(all.clone(), false), (cut, true)] {
+            let members = vec![listed.clone()];
+            assert_eq!(read(cut, one()), Ok(Listing { members, is_cut }));
+        }
+        assert_eq!(read(all.clone(), Vec::new()), Ok(Listing::default()));
+        for nonsense in [Value::Int(2), Value::Int(-1), Value::Nil, text("0")] {
+            assert_eq!(read(nonsense, one()), Err(Trouble::Answer));
+        }
+        assert_eq!(members(&answer([text("members")])), Err(Trouble::Answer));
+        let short = vec![text("a"), Value::Int(70)];
+        assert_eq!(read(all.clone(), short), Err(Trouble::Answer));
+        let ageless = vec![text("a"), Value::Nil, text("{}")];
+        assert_eq!(read(all.clone(), ageless), Err(Trouble::Answer));
         for age in [-1, 30_001, i64::MIN, i64::MAX] {
-            let absurd = answer([text("members"), text("a"), Value::Int(age), text("{}")]);
-            assert_eq!(members(&absurd), Err(Trouble::Answer), "{age}");
+            let absurd = vec![text("a"), Value::Int(age), text("{}")];
+            assert_eq!(read(all.clone(), absurd), Err(Trouble::Answer), "{age}");
         }
     }
 

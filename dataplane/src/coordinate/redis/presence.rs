@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use jevmetrics_api::member::MAX_BYTES;
 
-use super::super::presence::{LIFE, Listed, MOST, MOST_BYTES, Presence};
+use super::super::presence::{LIFE, Listing, MOST, MOST_BYTES, Presence};
 use super::super::script::{BEAT, LEAVE, MEMBERS};
 use super::super::{Answering, reply};
 use super::{Call, Redis, Trouble, Use};
@@ -28,7 +28,7 @@ impl Redis {
         reply::beating(&value.map_err(|trouble| self.cause(trouble))?)
     }
 
-    async fn list(&self) -> Result<Vec<Listed>, Trouble> {
+    async fn list(&self) -> Result<Listing, Trouble> {
         let value = self
             .run(Call {
                 script: &MEMBERS,
@@ -72,7 +72,7 @@ impl Presence for Redis {
         Box::pin(self.beat_once(id, document, life))
     }
 
-    fn members(&self) -> Answering<'_, Vec<Listed>> {
+    fn members(&self) -> Answering<'_, Listing> {
         Box::pin(self.list())
     }
 

@@ -18,7 +18,7 @@ use crate::secret::WatchedSecret;
 
 /// Ids of the list, the latest heartbeat first.
 async fn ids(replica: &Redis) -> Vec<String> {
-    let listed = replica.members().await.unwrap();
+    let listed = replica.members().await.unwrap().members;
     listed.into_iter().map(|listed| listed.id).collect()
 }
 
@@ -38,7 +38,7 @@ async fn a_heartbeat_is_read_by_all_as_it_was_written() {
     let (one, two) = (replica(server.port, |_| {}), replica(server.port, |_| {}));
     assert_eq!(ids(&two).await, Vec::<String>::new());
     one.beat("a", "{\"id\":\"a \\\"ä\\\"\"}", LIFE).await.unwrap();
-    let listed = two.members().await.unwrap();
+    let listed = two.members().await.unwrap().members;
     let [Listed { id, age, document }] = listed.as_slice() else {
         panic!("{listed:?}");
     };
@@ -68,7 +68,7 @@ async fn ages_are_those_of_the_servers_clock_and_the_latest_comes_first() {
     // As after a failover to a server whose clock is behind.
     let soon = now(&server) + 20_000;
     server.command::<i64>(&format!("ZADD {PREFIX}members {soon} b"));
-    let listed = one.members().await.unwrap();
+    let listed = one.members().await.unwrap().members;
     assert_eq!((listed[0].id.as_str(), listed[0].age), ("b", Duration::ZERO));
 }
 
@@ -203,7 +203,7 @@ async fn a_server_that_went_away_is_told_by_its_cause_and_found_again() {
 }
 
 #[tokio::test]
-async fn a_long_list_is_told_in_part_the_latest_first() {
+async fn a_long_list_is_told_in_part_the_latest_first_and_as_cut() {
     use super::super::super::presence::MOST;
     let server = TestServer::start(&[]);
     let one = replica(server.port, |_| {});
@@ -227,10 +227,16 @@ async fn a_long_list_is_told_in_part_the_latest_first() {
             .ignore();
     }
     pipeline.query::<()>(&mut admin).unwrap();
-    let listed = ids(&one).await;
-    assert_eq!(listed.len(), MOST);
+    let listing = one.members().await.unwrap();
+    let listed: Vec<_> = listing.members.into_iter().map(|listed| listed.id).collect();
+    assert_eq!((listed.len(), listing.is_cut), (MOST, true));
     assert_eq!(listed[0], format!("m{}", MOST + 4));
     assert!(!listed.contains(&"m4".to_owned()));
+    for number in 0..5 {
+        one.leave(&format!("m{number}")).await.unwrap();
+    }
+    let listing = one.members().await.unwrap();
+    assert_eq!((listing.members.len(), listing.is_cut), (MOST, false));
 }
 
 #[tokio::test]
@@ -302,7 +308,7 @@ async fn who_is_listed_for_no_time_of_ours_is_nobody_and_takes_nobodys_place() {
 }
 
 #[tokio::test]
-async fn documents_that_are_too_long_are_listed_and_not_sent() {
+async fn a_document_that_is_too_long_comes_as_empty_and_one_without_room_not_at_all() {
     use super::super::super::presence::MOST_BYTES;
     use jevmetrics_api::member::MAX_BYTES;
     let server = TestServer::start(&[]);
@@ -311,24 +317,31 @@ async fn documents_that_are_too_long_are_listed_and_not_sent() {
     let longest = "x".repeat(MAX_BYTES);
     one.beat("long", &longest, LIFE).await.unwrap();
     one.beat("longer", &format!("{longest}x"), LIFE).await.unwrap();
-    let lengths = async || -> Vec<(String, usize)> {
-        let listed = one.members().await.unwrap().into_iter();
-        listed.map(|listed| (listed.id, listed.document.len())).collect()
+    let told = async || -> (Vec<(String, usize)>, bool) {
+        let listing = one.members().await.unwrap();
+        let listed = listing.members.into_iter();
+        let lengths = listed.map(|listed| (listed.id, listed.document.len()));
+        (lengths.collect(), listing.is_cut)
     };
     let named = |id: &str, length| (id.to_owned(), length);
     assert_eq!(
-        lengths().await,
-        [named("longer", 0), named("long", MAX_BYTES), named("a", 2)]
+        told().await,
+        (
+            vec![named("longer", 0), named("long", MAX_BYTES), named("a", 2)],
+            false
+        )
     );
     let fitting = MOST_BYTES / MAX_BYTES;
     for number in 0..fitting {
         one.beat(&format!("m{number}"), &longest, LIFE).await.unwrap();
     }
-    let lengths = lengths().await;
-    assert_eq!(lengths.len(), fitting + 3, "all are told");
+    let (lengths, is_cut) = told().await;
+    assert!(is_cut, "two good ones are not told");
     let sent: usize = lengths.iter().map(|(_, length)| length).sum();
     assert_eq!(sent, MOST_BYTES);
-    assert_eq!(lengths.last(), Some(&named("a", 0)), "there is no room left");
+    let empty: Vec<_> = lengths.iter().filter(|(_, length)| *length == 0).collect();
+    assert_eq!(empty, [&named("longer", 0)], "nobody else is unreadable");
+    assert_eq!(lengths.len(), fitting + 1);
 }
 
 #[tokio::test]
@@ -390,9 +403,9 @@ async fn an_attempt_to_leave_ends_soon_and_the_next_one_is_over_a_new_connection
     assert_eq!(ids(&one).await, Vec::<String>::new());
 }
 
-#[test]
-fn the_longest_list_of_long_documents_is_sent_whole() {
-    use super::super::super::presence::{MOST, MOST_BYTES};
+/// A document with every field, each as long as names of people's choice become, and with an explanation of so many bytes of
+/// what is wrong with the live object.
+fn long_document(explanation: usize) -> Vec<u8> {
     let hash = "0123456789abcdef0123456789abcdef";
     let pod = format!("{}-6f7d9c5b8-x2x4z", "jevmetrics-of-a-team-with-a-long-name");
     let document = json!({
@@ -413,7 +426,7 @@ fn the_longest_list_of_long_documents_is_sent_whole() {
         "state": "Serving",
         "settingsDigest": hash,
         "revision": "2026-11-30-with-some-words",
-        "policy": {"state": "Read", "mode": "Reduce", "error": "x".repeat(200)},
+        "policy": {"state": "Read", "mode": "Reduce", "error": "x".repeat(explanation)},
         "inference": {
             "endpoint": "https://api.typesafe.ai/with/a/path", "model": "jev-1.13.0", "state": "Failing",
             "reason": "timeout", "budget": "TooSmall", "assessmentVersion": hash,
@@ -427,7 +440,17 @@ fn the_longest_list_of_long_documents_is_sent_whole() {
         "counters": {"received": u64::MAX, "kept": u64::MAX, "dropped": u64::MAX},
     });
     let member: Member = serde_json::from_value(document).unwrap();
-    let length = member.to_json().len();
+    member.to_json()
+}
+
+#[test]
+fn the_longest_list_is_sent_whole_unless_all_have_much_to_explain() {
+    use super::super::super::presence::{MOST, MOST_BYTES};
+    let length = long_document(300).len();
     assert!(length > 1_500, "{length}: every field is there");
     assert!(length * MOST <= MOST_BYTES, "{length}");
+    // One live object is wrong for all of a group: they say so at the same time, each as long as it may be.
+    let longest = long_document(2_048).len();
+    assert!(longest > length + 1_700, "{longest}: it is not cut");
+    assert!(longest * MOST / 2 <= MOST_BYTES, "{longest}");
 }
