@@ -16,7 +16,7 @@ pub(crate) struct Document<'a> {
     /// Why the heartbeat of this process is not written.
     #[serde(skip_serializing_if = "Option::is_none")]
     heartbeat_error: Option<&'a str>,
-    /// Pods of the routing table that gave no sign of life.
+    /// Pods of the routing table that the source misses.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     silent: Vec<SilentRow<'a>>,
     /// Heartbeats that make no sense, left out.

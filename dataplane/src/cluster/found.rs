@@ -25,7 +25,7 @@ pub(super) struct Heard {
     pub(super) age: Duration,
 }
 
-/// A pod of the routing table that gave no sign of life.
+/// A pod of the routing table that the source misses: without a heartbeat in Redis, or without an answer when asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Silent {
     /// Its name.

@@ -132,7 +132,10 @@ fn summary(html: &mut String, view: &View, elapsed: Duration) {
         let silent = view.silent.len();
         note(
             "bad",
-            format!("<b>{silent}</b> of the routing table: no sign of life, see below."),
+            format!(
+                "<b>{silent}</b> of the routing table: {}, see below.",
+                missing(&view.source)
+            ),
         );
     }
     if view.is_cut {
@@ -279,9 +282,11 @@ fn silent(html: &mut String, view: &View) {
     if view.silent.is_empty() {
         return;
     }
-    html.push_str(
-        "<h2>Silent <small>in the routing table, but no sign of life</small></h2>\n<table>\n<thead><tr>\
+    let _ = write!(
+        html,
+        "<h2>Silent <small>in the routing table, but {}</small></h2>\n<table>\n<thead><tr>\
          <th scope=\"col\">Pod</th><th scope=\"col\">Slot</th><th scope=\"col\">Why</th></tr></thead>\n<tbody>\n",
+        missing(&view.source)
     );
     for silent in &view.silent {
         let _ = writeln!(
@@ -294,6 +299,15 @@ fn silent(html: &mut String, view: &View) {
         );
     }
     html.push_str("</tbody>\n</table>\n");
+}
+
+/// What there is not of a silent pod. One that has no heartbeat in Redis may serve all the same: of a revision without
+/// coordination, or before its next heartbeat to a server that came back empty.
+fn missing(source: &Source) -> &'static str {
+    match source {
+        Source::Redis(..) => "no heartbeat in this Redis",
+        Source::Peers | Source::Alone => "no sign of life",
+    }
 }
 
 /// A length of time in its largest unit.

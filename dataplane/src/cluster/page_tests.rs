@@ -258,6 +258,34 @@ fn places_in_the_routing_table_are_shown_with_what_is_behind_or_silent() {
 }
 
 #[test]
+fn what_a_silent_pod_lacks_is_said_by_the_source_that_misses_it() {
+    let words = |source| {
+        let own = Own {
+            member: member("own", -60),
+            table: Some(Arc::new(table(7, &["own", "gone"]))),
+            ..own()
+        };
+        let silent = Silent {
+            pod: "pod-gone".to_owned(),
+            slot: 1,
+            reason: "no connection".to_owned(),
+        };
+        let found = Found {
+            silent: match source {
+                Source::Peers => vec![silent],
+                _ => Vec::new(),
+            },
+            ..Found::default()
+        };
+        let html = shown(own, source, found);
+        ["no heartbeat in this Redis", "no sign of life"].map(|words| html.matches(words).count())
+    };
+    // In the summary and above the table.
+    assert_eq!(words(redis()), [2, 0]);
+    assert_eq!(words(Source::Peers), [0, 2]);
+}
+
+#[test]
 fn clocks_that_differ_by_seconds_are_told() {
     let mut ahead = heard("ahead", 1);
     ahead.member.last_seen += 300_000_000_000;
