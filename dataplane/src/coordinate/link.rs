@@ -138,7 +138,7 @@ impl<C: Clone + PartialEq> Link<C> {
         }
         if matches!(purpose, Use::Show | Use::List) && !trouble.stops_everything() {
             // The next one looks the name up again: it may lead to the primary by then.
-            if *trouble == Trouble::ReadOnly {
+            if matches!(trouble, Trouble::ReadOnly | Trouble::NotReady(_)) {
                 self.connection = None;
             }
             return None;
@@ -205,6 +205,7 @@ impl<C: Clone + PartialEq> Link<C> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use super::super::trouble::Code;
     use super::*;
 
     const FAR: Duration = Duration::from_mins(10);
@@ -279,10 +280,15 @@ mod tests {
             assert_eq!(link.failed(Some(&1), Use::Show, &trouble, now, 1.0), None);
             assert_eq!(link.way(Use::Write, now), Way::Ready(1), "{trouble}");
         }
-        // The connection leads to the wrong server: that is all.
-        link.failed(Some(&1), Use::Show, &Trouble::ReadOnly, now, 1.0);
-        assert_eq!(link.way(Use::Write, now), Way::Connect);
-        assert_eq!(link.trouble(), None);
+        // The connection leads to the wrong server, or to one that may be replaced: that is all.
+        for trouble in [Trouble::ReadOnly, Trouble::NotReady(Code::new("MASTERDOWN"))] {
+            for purpose in [Use::Show, Use::List] {
+                let mut link = connected(now);
+                link.failed(Some(&1), purpose, &trouble, now, 1.0);
+                assert_eq!(link.way(Use::Write, now), Way::Connect, "{trouble}");
+                assert_eq!(link.trouble(), None);
+            }
+        }
     }
 
     #[test]

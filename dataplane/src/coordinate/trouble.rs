@@ -59,7 +59,7 @@ pub enum Trouble {
 pub struct Code(String);
 
 impl Code {
-    fn new(code: &str) -> Self {
+    pub(super) fn new(code: &str) -> Self {
         let letters = code.chars().filter(char::is_ascii_uppercase);
         Self(letters.take(32).collect())
     }
