@@ -47,3 +47,35 @@ pub struct Pod {
     #[arg(long = "node-name", env = "JEVMETRICS_NODE_NAME")]
     pub node: Option<String>,
 }
+
+impl Pod {
+    /// What the process was told: an empty word, as of a variable that somebody has left empty, says nothing.
+    #[must_use]
+    pub fn told(&self) -> Self {
+        let told = |word: &Option<String>| word.clone().filter(|word| !word.is_empty());
+        Self {
+            name: told(&self.name),
+            uid: told(&self.uid),
+            node: told(&self.node),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_word_is_as_good_as_none() {
+        let pod = |word: &str| Pod {
+            name: Some(word.to_owned()),
+            uid: Some(word.to_owned()),
+            node: Some(word.to_owned()),
+        };
+        let empty = pod("").told();
+        assert_eq!((empty.name, empty.uid, empty.node), (None, None, None));
+        let a = || Some("a".to_owned());
+        let told = pod("a").told();
+        assert_eq!((told.name, told.uid, told.node), (a(), a(), a()));
+    }
+}

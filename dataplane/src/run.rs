@@ -120,7 +120,7 @@ fn identity(args: &Args, settings: &DataPlaneSettings, digest: String, member: &
     Identity {
         id: member.id.clone(),
         hostname: member.hostname.clone(),
-        pod: args.pod.clone(),
+        pod: args.pod.told(),
         settings_digest: digest,
         revision: settings.revision().to_owned(),
         endpoint: settings.inference().base_url().to_owned(),
