@@ -3,6 +3,7 @@
 //! ```text
 //! jevmetrics:{<namespace>}:budget | leases | admissions | cooldown | members
 //! jevmetrics:{<namespace>}:member:<id>
+//! jevmetrics:{<namespace>}:left:<id>
 //! jevmetrics:{<namespace>}:lease:<version>:<identity>
 //! jevmetrics:{<namespace>}:score:<version>:<identity>
 //! ```
@@ -127,6 +128,11 @@ impl Keys {
     /// Heartbeats have no version: replicas with other settings are seen too.
     pub(super) fn member(&self, id: &str) -> String {
         format!("{}{id}", self.member_prefix())
+    }
+
+    /// There for a while after the member has left.
+    pub(super) fn left(&self, id: &str) -> String {
+        format!("{}left:{id}", self.prefix)
     }
 
     /// What stands before the id of a member.

@@ -269,7 +269,8 @@ pub(super) fn concerns(ran: &Ran, prefix: &str) -> bool {
     const WRITES: [&str; 5] = ["ZADD", "ZREM", "SET", "HSET", "DEL"];
     let is_about_asking = |key: &str| {
         let name = key.strip_prefix(prefix);
-        name.is_some_and(|name| name != "members" && !name.starts_with("member:"))
+        let is_of_a_member = |name: &str| name.starts_with("member:") || name.starts_with("left:");
+        name.is_some_and(|name| name != "members" && !is_of_a_member(name))
     };
     match ran.words.as_slice() {
         [command, key, ..] if ran.by_script => WRITES.contains(&command.as_str()) && is_about_asking(key),
@@ -356,6 +357,7 @@ mod tests {
         let heartbeats = [
             ran(9, &["SET", "member:a", "{}", "PX", "30000"]),
             ran(9, &["ZADD", "members", "9", "a"]),
+            ran(9, &["SET", "left:a", "1", "PX", "30000"]),
         ];
         assert!(!heartbeats.iter().any(|ran| concerns(ran, PREFIX)));
         let evidence = Evidence::new(&all, PREFIX);

@@ -1,8 +1,9 @@
 //! Heartbeats in Redis.
 //!
 //! ```text
-//! beat --> member:<id> (ends by itself) + members (index by Redis time)
+//! beat --> member:<id> (ends by itself) + members (index by Redis time), unless left:<id>
 //! members --> index --> documents that have not ended
+//! leave --> left:<id> (ends by itself), without member:<id> and its place in the index
 //! ```
 //! Invariant: what only heartbeats meet, such as a missing right, stops neither look-ups nor admissions.
 
@@ -21,7 +22,7 @@ impl Redis {
             .run(Call {
                 script: &BEAT,
                 purpose: Use::Show,
-                keys: &[&self.keys.member(id), &self.keys.members],
+                keys: &[&self.keys.member(id), &self.keys.members, &self.keys.left(id)],
                 arguments: &[id, document, &life.as_millis().to_string()],
             })
             .await;
@@ -51,8 +52,8 @@ impl Redis {
             .run(Call {
                 script: &LEAVE,
                 purpose: Use::Leave,
-                keys: &[&self.keys.member(id), &self.keys.members],
-                arguments: &[id],
+                keys: &[&self.keys.member(id), &self.keys.members, &self.keys.left(id)],
+                arguments: &[id, &LIFE.as_millis().to_string()],
             })
             .await;
         reply::left(&value.map_err(|trouble| self.cause(trouble))?)

@@ -90,8 +90,33 @@ async fn who_says_nothing_is_gone_after_a_life_and_who_leaves_at_once() {
     let index: Vec<String> = server.command(&format!("ZRANGE {PREFIX}members 0 -1"));
     assert_eq!(index, ["serving"]);
     one.leave("serving").await.unwrap();
-    assert_eq!(server.command::<i64>("DBSIZE"), 0);
     one.leave("serving").await.unwrap();
+    server.assert_all_keys_end(PREFIX);
+    let mut keys: Vec<String> = server.command("KEYS *");
+    keys.sort_unstable();
+    let left = ["serving", "stopped"].map(|id| format!("{PREFIX}left:{id}"));
+    assert_eq!(keys, left, "nothing else is left behind");
+}
+
+#[tokio::test]
+async fn a_heartbeat_that_comes_after_the_leave_brings_nobody_back() {
+    let server = TestServer::start(&[]);
+    let one = replica(server.port, |_| {});
+    beat(&one, "a").await;
+    beat(&one, "b").await;
+    one.leave("a").await.unwrap();
+    // As one that was sent before, over a connection that was given up.
+    beat(&one, "a").await;
+    assert_eq!(ids(&one).await, ["b"]);
+    let keys: Vec<String> = server.command(&format!("KEYS {PREFIX}member:*"));
+    assert_eq!(keys, [format!("{PREFIX}member:b")]);
+    // The mark holds it back, for a life.
+    let mark = format!("{PREFIX}left:a");
+    let life: i64 = server.command(&format!("PTTL {mark}"));
+    assert!((20_000..=30_000).contains(&life), "{life}");
+    assert_eq!(server.command::<i64>(&format!("DEL {mark}")), 1);
+    beat(&one, "a").await;
+    assert_eq!(ids(&one).await, ["a", "b"]);
 }
 
 #[tokio::test]
