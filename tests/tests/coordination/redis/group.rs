@@ -148,6 +148,20 @@ impl Group {
         live
     }
 
+    /// Starts a killed Redis again, and watches it from its first moment on: replicas stand still until it is watched.
+    pub(crate) async fn restart_redis(&mut self) {
+        self.signal("STOP").await;
+        self.redis.restart().await.unwrap();
+        self.watch = self.redis.watch().await.unwrap();
+        self.signal("CONT").await;
+    }
+
+    async fn signal(&mut self, name: &str) {
+        for replica in &mut self.replicas {
+            replica.plane.signal(name).await.unwrap();
+        }
+    }
+
     /// Teaches all replicas, one after the other in each round.
     pub(crate) async fn learn(&self, message: &Bytes, instruments: u64) {
         futures_util::future::join_all(

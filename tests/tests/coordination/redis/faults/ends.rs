@@ -31,8 +31,7 @@ async fn a_replica_starts_without_redis() {
     });
     named.await.unwrap();
     assert_eq!(group.asked(), 0);
-    group.redis.restart().await.unwrap();
-    group.watch = group.redis.watch().await.unwrap();
+    group.restart_redis().await;
     group.replicas[0].drops(&message).await;
     assert_eq!(group.asked(), 5);
     group.finish().await;

@@ -56,7 +56,10 @@ impl Fault {
     async fn end(self, group: &mut Group) {
         let redis = &mut group.redis;
         match self {
-            Self::Killed => redis.restart().await,
+            Self::Killed => {
+                group.restart_redis().await;
+                Ok(())
+            }
             Self::Paused => redis.resume().await,
             Self::Demoted => redis.promote().await,
             Self::OutOfMemory => redis.limit_memory(0).await,
@@ -68,9 +71,6 @@ impl Fault {
             }
         }
         .unwrap();
-        if self == Self::Killed {
-            group.watch = group.redis.watch().await.unwrap();
-        }
     }
 
     /// Parts of the line in `/readyz`, one of which must be there.
