@@ -131,17 +131,20 @@ pub fn status(
     (status, turns)
 }
 
-/// What is said of the conditions of a policy that cannot be read, and why its members could not be kept, if so.
+/// What is said of the conditions of a policy that cannot be read: of its members, whether they could be kept, and what
+/// has failed if not.
 pub fn undecodable(
     before: &[Condition],
     problem: String,
+    is_kept: bool,
     failure: Option<&ReconcileError>,
 ) -> Vec<(&'static str, Verdict)> {
     let mut verdicts = vec![(CONFIGURATION_VALID, Verdict::no("Undecodable", problem))];
     if conditions::is_said(before, ROUTING_CONVERGED) {
-        let verdict = match failure {
-            Some(_) => members::nothing_published(failure),
-            None => members::nobody_asked(),
+        let verdict = if is_kept {
+            members::nobody_asked()
+        } else {
+            members::nothing_published(failure)
         };
         verdicts.push((ROUTING_CONVERGED, verdict));
     }

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use jevmetrics_api::policy::{JevMetricsPolicy, JevMetricsPolicyStatus, ValidPolicy};
+use jevmetrics_api::routing::TableError;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
-use super::{Seen, status};
+use super::{Seen, status, undecodable};
+use crate::conditions::ROUTING_CONVERGED;
 use crate::health::Health;
-use crate::reconcile::Outcome;
+use crate::reconcile::{Outcome, ReconcileError};
 use crate::render::settings_name;
 use crate::voices::Voices;
 
@@ -276,4 +278,25 @@ fn the_version_of_assessments_is_that_of_pods_of_the_target() {
         None,
         "it was said of another target"
     );
+}
+
+/// That pods come and go in a table is said only where there is one that they come and go in.
+#[test]
+fn what_is_said_of_the_members_of_a_policy_that_cannot_be_read() {
+    let before: Vec<Condition> = serde_json::from_value(json!([{
+        "type": ROUTING_CONVERGED, "status": "True", "reason": "Converged", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }]))
+    .unwrap();
+    let failure = ReconcileError::Table(TableError::Epoch(0));
+    for (is_kept, failure, reason) in [
+        (true, None, "NotAsked"),
+        (false, None, "NotPublished"),
+        (false, Some(&failure), "NotPublished"),
+    ] {
+        let verdicts = undecodable(&before, "a problem".to_owned(), is_kept, failure);
+        let said = verdicts.iter().find(|(type_, _)| *type_ == ROUTING_CONVERGED);
+        assert_eq!(said.unwrap().1.reason, reason, "kept: {is_kept}, {failure:?}");
+    }
+    assert_eq!(undecodable(&[], "a problem".to_owned(), true, None).len(), 1);
 }

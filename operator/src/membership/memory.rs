@@ -72,7 +72,7 @@ impl Memory {
     }
 
     /// The last table that was written, or found.
-    pub(super) fn table(&self) -> Option<&RoutingTable> {
+    pub fn table(&self) -> Option<&RoutingTable> {
         self.table.as_ref()
     }
 

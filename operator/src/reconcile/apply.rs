@@ -116,7 +116,7 @@ fn may_write(policy: &ValidPolicy, manifest: &Manifest, before: &DynamicObject) 
 
 /// Whoever has put another object in the place since then makes the write fail; if it must be `as_it_was`, whoever has
 /// changed it.
-fn precondition(manifest: &Value, before: Option<&DynamicObject>, as_it_was: bool) -> Value {
+pub(super) fn precondition(manifest: &Value, before: Option<&DynamicObject>, as_it_was: bool) -> Value {
     let mut patch = manifest.clone();
     let metadata = &mut patch["metadata"];
     match before {

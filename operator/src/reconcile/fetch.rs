@@ -47,6 +47,17 @@ pub(super) struct Live {
     pub(super) owners: Vec<String>,
 }
 
+impl Live {
+    pub(super) fn is_there(&self) -> bool {
+        self.version.is_some()
+    }
+
+    /// Whether the policy with this uid owns it.
+    pub(super) fn is_of(&self, uid: &str) -> bool {
+        self.owners.iter().any(|owner| owner == uid)
+    }
+}
+
 /// Looks at the live object `name`.
 pub(super) async fn live(namespace: &str, name: String, client: &Client) -> Result<Live, LiveError> {
     let api: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);

@@ -15,7 +15,7 @@ use jevmetrics_api::policy::{JevMetricsPolicy, JevMetricsPolicySpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::apply::FIELD_MANAGER;
-use super::membership::{Subject, UNTIL_PUBLISHED};
+use super::membership::{Decided, Subject, UNTIL_PUBLISHED};
 use super::{Failed, LOOK_AGAIN, ReconcileError, keep};
 use crate::assess;
 use crate::conditions::{self, CONFIGURATION_VALID};
@@ -47,7 +47,7 @@ pub(super) async fn report(invalid: &InvalidObject, context: &Context) -> Result
     };
     let mut look_again = None;
     let kept = keep_members(&namespace, &object, context, &mut look_again).await;
-    let said = say(invalid, &api, &object, kept.as_ref().err(), context).await;
+    let said = say(invalid, &api, &object, &kept, context).await;
     match kept.and(said) {
         Ok(()) => Ok(Action::requeue(
             look_again.map_or(LOOK_AGAIN, |wait| wait.min(LOOK_AGAIN)),
@@ -61,7 +61,7 @@ async fn keep_members(
     object: &DynamicObject,
     context: &Context,
     look_again: &mut Option<Duration>,
-) -> Result<(), ReconcileError> {
+) -> Result<Option<Decided>, ReconcileError> {
     let uid = object.uid().unwrap_or_default();
     let subject = Subject {
         namespace,
@@ -71,15 +71,14 @@ async fn keep_members(
     };
     let memory = context.memories.of(&uid);
     let mut memory = memory.lock().await;
-    keep::keep(&subject, context, &mut memory, look_again).await?;
-    Ok(())
+    keep::keep(&subject, context, &mut memory, look_again).await
 }
 
 async fn say(
     invalid: &InvalidObject,
     api: &Api<DynamicObject>,
     object: &DynamicObject,
-    failure: Option<&ReconcileError>,
+    kept: &Result<Option<Decided>, ReconcileError>,
     context: &Context,
 ) -> Result<(), ReconcileError> {
     let resource = kube::core::ApiResource::erase::<JevMetricsPolicy>(&());
@@ -91,7 +90,8 @@ async fn say(
     let now = Time(Timestamp::now());
     let mut after = before.clone();
     let mut turns = Vec::new();
-    for (type_, verdict) in assess::undecodable(&before, problem, failure) {
+    let is_kept = matches!(kept, Ok(Some(_)));
+    for (type_, verdict) in assess::undecodable(&before, problem, is_kept, kept.as_ref().err()) {
         let (with, turned) = conditions::with(&after, type_, &verdict, generation, &now);
         after = with;
         // The other one only follows from it.

@@ -32,34 +32,43 @@ pub(super) fn selector(policy: &ValidPolicy) -> LabelSelector {
 }
 
 pub(super) fn labels(policy: &ValidPolicy) -> BTreeMap<String, String> {
+    labels_of(policy.name())
+}
+
+fn labels_of(policy: &str) -> BTreeMap<String, String> {
     [
         ("app.kubernetes.io/component", "dataplane"),
-        ("app.kubernetes.io/instance", policy.name()),
+        ("app.kubernetes.io/instance", policy),
         (MANAGED_BY, MANAGED_BY_OPERATOR),
         ("app.kubernetes.io/name", "jevmetrics"),
-        (POLICY, policy.name()),
+        (POLICY, policy),
     ]
     .map(|(key, value)| (key.to_owned(), value.to_owned()))
     .into()
 }
 
 pub(super) fn metadata(policy: &ValidPolicy, name: String) -> ObjectMeta {
+    metadata_of(policy.namespace(), policy.name(), policy.uid(), name)
+}
+
+/// As [`metadata`], for a policy of which no more than this is known.
+pub(super) fn metadata_of(namespace: &str, policy: &str, uid: &str, name: String) -> ObjectMeta {
     ObjectMeta {
         name: Some(name),
-        namespace: Some(policy.namespace().to_owned()).filter(|namespace| !namespace.is_empty()),
-        labels: Some(labels(policy)),
-        owner_references: owner(policy).map(|owner| vec![owner]),
+        namespace: Some(namespace.to_owned()).filter(|namespace| !namespace.is_empty()),
+        labels: Some(labels_of(policy)),
+        owner_references: owner(policy, uid).map(|owner| vec![owner]),
         ..ObjectMeta::default()
     }
 }
 
 /// None if the policy is in no cluster: then nothing can be owned.
-fn owner(policy: &ValidPolicy) -> Option<OwnerReference> {
-    (!policy.uid().is_empty()).then(|| OwnerReference {
+fn owner(policy: &str, uid: &str) -> Option<OwnerReference> {
+    (!uid.is_empty()).then(|| OwnerReference {
         api_version: JevMetricsPolicy::api_version(&()).into_owned(),
         kind: JevMetricsPolicy::kind(&()).into_owned(),
-        name: policy.name().to_owned(),
-        uid: policy.uid().to_owned(),
+        name: policy.to_owned(),
+        uid: uid.to_owned(),
         controller: Some(true),
         // Only who may change finalizers of the policy may set this; the policy waits for nothing.
         block_owner_deletion: None,

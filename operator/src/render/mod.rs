@@ -28,7 +28,7 @@ use serde_json::Value;
 use crate::kinds::Kind;
 
 pub use self::collector::{COLLECTOR_FILE, collector_routing_name, exporter_name, members_name};
-pub use self::config_maps::{LIVE_KEY, ROUTING_KEY, settings_name};
+pub use self::config_maps::{LIVE_KEY, ROUTING_KEY, settings_name, table_alone};
 pub use self::metadata::{MANAGED_BY, MANAGED_BY_OPERATOR, POLICY, REVISION, pod_selector, workload_name};
 pub use self::service::service_name;
 pub use self::volumes::SETTINGS_VOLUME;

@@ -147,8 +147,8 @@ async fn an_object_that_the_api_server_refuses_is_named_with_its_words() {
 }
 
 /// *Scenario*: an older definition has let in a policy that cannot be read and one that contradicts itself.
-/// *Guarantees*: each says so in status and events; what ran for them goes on, and their pods come and go in their tables;
-/// the others are looked after.
+/// *Guarantees*: each says so in status and events; what ran for them goes on, and their pods come and go in their tables,
+/// also after somebody has taken the table or the whole live object away; the others are looked after.
 #[tokio::test]
 async fn an_undecodable_and_a_contradicting_policy_say_so_and_disturb_nobody() {
     let plane = ControlPlane::start(Options::default()).await.unwrap();
@@ -221,13 +221,17 @@ async fn an_undecodable_and_a_contradicting_policy_say_so_and_disturb_nobody() {
         assert_eq!(deployment.status.unwrap().ready_replicas, Some(1), "{name}");
     }
     for name in ["odd", "contrary"] {
-        let before = owner_of_all(&stage, name, None).await;
-        stage
-            .pods
-            .delete(&before.0, &DeleteParams::default())
-            .await
-            .unwrap();
-        owner_of_all(&stage, name, Some(&before.1)).await;
+        owner_is_replaced(&stage, name).await;
+    }
+    let maps: Api<ConfigMap> = Api::namespaced(stage.client.clone(), &stage.namespace);
+    maps.delete("odd-live", &DeleteParams::default()).await.unwrap();
+    let without_table = Patch::Merge(json!({"data": {"routing": null}}));
+    maps.patch("contrary-live", &params, &without_table)
+        .await
+        .unwrap();
+    for name in ["odd", "contrary"] {
+        owner_of_all(&stage, name, None).await;
+        owner_is_replaced(&stage, name).await;
     }
     let routing = async || {
         let object = raw.get("odd").await.map_err(|error| error.to_string())?;
@@ -254,7 +258,17 @@ async fn an_undecodable_and_a_contradicting_policy_say_so_and_disturb_nobody() {
         .unwrap();
     for name in ["odd", "contrary"] {
         stage.condition(name, "ConfigurationValid", "True", "Valid").await;
+        let live = maps.get(&format!("{name}-live")).await.unwrap();
+        let keys: Vec<String> = live.data.unwrap().into_keys().collect();
+        assert_eq!(keys, ["policy", "routing"], "{name}");
     }
+}
+
+/// Deletes the pod of a policy, and waits until another owns what it has owned.
+async fn owner_is_replaced(stage: &Stage, policy: &str) {
+    let (name, uid) = owner_of_all(stage, policy, None).await;
+    stage.pods.delete(&name, &DeleteParams::default()).await.unwrap();
+    owner_of_all(stage, policy, Some(&uid)).await;
 }
 
 /// Waits until a policy of one pod has a table with another owner than `before`: its name and uid.
