@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::time::Duration;
 
 use jevmetrics_api::live::{Budget, LivePolicy};
 use jevmetrics_api::policy::{SecretUse, ValidPolicy};
@@ -15,8 +16,14 @@ use kube::api::{Api, GetParams, Request};
 use kube::{Client, ResourceExt as _};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use tokio::time::{Instant, timeout_at};
 
+use crate::client::GuardError;
 use crate::render::{LIVE_KEY, ROUTING_KEY};
+
+/// Longest look for all Secrets of a policy. As long as it lasts, nothing that happens after the look is acted on: where
+/// Secrets are slow, as with a key service that hangs, this must not be the deadline of each call.
+const SECRETS_WITHIN: Duration = Duration::from_secs(2);
 
 /// A Secret could not be looked for.
 #[derive(Debug, thiserror::Error)]
@@ -121,14 +128,15 @@ pub(super) async fn missing_secrets(
     client: &Client,
 ) -> Result<Vec<MissingSecret>, FetchError> {
     let names: BTreeSet<&str> = policy.secrets().iter().map(SecretUse::name).collect();
+    let until = Instant::now() + SECRETS_WITHIN;
+    let late = |_| kube::Error::Service(Box::new(GuardError::Late(SECRETS_WITHIN)));
     let mut found = BTreeMap::new();
     for name in names {
-        let keys = keys(client, policy.namespace(), name)
-            .await
-            .map_err(|source| FetchError {
-                name: name.to_owned(),
-                source: Box::new(source),
-            })?;
+        let looked = timeout_at(until, keys(client, policy.namespace(), name)).await;
+        let keys = looked.map_err(late).flatten().map_err(|source| FetchError {
+            name: name.to_owned(),
+            source: Box::new(source),
+        })?;
         found.insert(name, keys);
     }
     Ok(policy

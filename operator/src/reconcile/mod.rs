@@ -6,8 +6,9 @@
 //! Each step is a file with its own error. The last one always runs and says what the others did; of an object that
 //! does not validate nothing changes but who owns what: its pods come and go all the same.
 //!
-//! Who owns what must not wait for anything else: the live object is written although an object before it could not be, and
-//! its timers run on after a failure. While its table is not the one that it must be, it is tried again every few seconds.
+//! Who owns what must not wait for anything else: once there is a table the live object is written first, Secrets are looked
+//! for at the same time, and its timers run on after a failure. While its table is not the one that it must be, it is tried
+//! again every few seconds.
 
 mod apply;
 mod fetch;
@@ -38,7 +39,7 @@ use crate::generation::{Remembered, generation};
 use crate::kinds::Kind;
 use crate::memory::{Memory, version};
 use crate::observed::Guarded;
-use crate::render::render;
+use crate::render::{Manifest, render};
 
 /// A look at everything although nothing has changed: for events that were missed.
 const LOOK_AGAIN: Duration = Duration::from_mins(10);
@@ -179,12 +180,16 @@ async fn bring_about(
             return (None, outcome);
         }
     };
-    match fetch::missing_secrets(&valid, &context.client).await {
+    let (missing, applied) = tokio::join!(
+        fetch::missing_secrets(&valid, &context.client),
+        apply_and_prune(policy, &valid, context, memory, &mut outcome),
+    );
+    match missing {
         Ok(missing) => outcome.missing = missing,
         // Not knowing whether a Secret is there is no reason to hold up the rest.
         Err(error) => outcome.unchecked = Some(error),
     }
-    if let Err(error) = apply_and_prune(policy, &valid, context, memory, &mut outcome).await {
+    if let Err(error) = applied {
         outcome.failure = Some(error);
     }
     (Some(valid), outcome)
@@ -235,20 +240,24 @@ async fn apply_and_prune(
         .with_routing(table)
         .manifests()
         .map_err(ApplyError::Render)?;
-    let mut failed = None;
-    for manifest in &manifests {
-        let is_live = manifest.kind == Kind::ConfigMap && manifest.name == valid.live_name();
-        // Whatever needs an object comes after it. Only a table has pods that read it already, and that of a pod that
-        // stops cannot wait.
-        if failed.is_some() && !(is_live && table.is_some()) {
+    let is_live =
+        |manifest: &Manifest| manifest.kind == Kind::ConfigMap && manifest.name == valid.live_name();
+    // Only a table has pods that read it already, and that of a pod that stops cannot wait.
+    let first = manifests.iter().position(is_live).filter(|_| table.is_some());
+    let mut failed: Option<(usize, ApplyError)> = None;
+    for place in order(manifests.len(), first) {
+        // Whatever needs an object has a place after it.
+        if failed.as_ref().is_some_and(|(failed, _)| *failed < place) {
             continue;
         }
+        let manifest = &manifests[place];
+        let is_live = is_live(manifest);
         let basis = Some(&live).filter(|_| is_live);
         let repaired = match apply::apply(valid, manifest, basis, context, memory).await {
             Ok(repaired) => repaired,
             Err(error @ ApplyError::NamespaceGoing(..)) => return Err(error.into()),
             Err(error) => {
-                failed.get_or_insert(error);
+                failed = Some((place, error));
                 continue;
             }
         };
@@ -267,14 +276,20 @@ async fn apply_and_prune(
                 .await;
         }
     }
-    if let Some(failed) = failed {
-        return Err(failed.into());
+    if let Some((_, error)) = failed {
+        return Err(error.into());
     }
     prune::prune(valid, &manifests, context, memory)
         .await
         .map_err(ReconcileError::Prune)?;
     decided?;
     Ok(())
+}
+
+/// All places below `count` in the order of applying: their own, but for one that cannot wait for others.
+fn order(count: usize, first: Option<usize>) -> impl Iterator<Item = usize> {
+    let others = (0..count).filter(move |&place| Some(place) != first);
+    first.into_iter().chain(others)
 }
 
 /// The generation of the shared budget; 0 where none is counted.
@@ -304,6 +319,14 @@ fn budget_generation(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn objects_are_applied_in_their_order_but_for_the_one_that_cannot_wait() {
+        let order = |first| order(4, first).collect::<Vec<_>>();
+        assert_eq!(order(None), [0, 1, 2, 3]);
+        assert_eq!(order(Some(2)), [2, 0, 1, 3]);
+        assert_eq!(order(Some(0)), [0, 1, 2, 3]);
+    }
 
     #[test]
     fn a_failure_does_not_stop_the_clock_of_members() {

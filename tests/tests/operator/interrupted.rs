@@ -25,7 +25,8 @@ use crate::coordination::sharing;
 use crate::policies::with_replicas;
 use crate::stage::Stage;
 
-/// Lets so many calls through; watches and lists are not counted. Writes may take a while to arrive.
+/// Lets so many calls through; watches and lists are not counted. Writes may take a while to arrive, and some calls may
+/// never be answered.
 #[derive(Clone)]
 pub(crate) struct Mortal {
     left: Arc<AtomicUsize>,
@@ -33,6 +34,8 @@ pub(crate) struct Mortal {
     died: CancellationToken,
     loses_last_reply: bool,
     on_the_way: Duration,
+    /// Which part of a path is that of a call that hangs, and whether they do by now.
+    hangs: Option<(&'static str, CancellationToken)>,
 }
 
 impl Mortal {
@@ -43,6 +46,15 @@ impl Mortal {
             died: CancellationToken::new(),
             loses_last_reply,
             on_the_way: Duration::ZERO,
+            hangs: None,
+        }
+    }
+
+    /// Of an operator that lives, and has no answer to calls with `part` in their path once that is `begun`.
+    pub(crate) fn hanging(part: &'static str, begun: CancellationToken) -> Self {
+        Self {
+            hangs: Some((part, begun)),
+            ..Self::new(usize::MAX, false)
         }
     }
 
@@ -93,6 +105,12 @@ where
         if is_look {
             let reply = self.inner.call(request);
             return Box::pin(async move { reply.await.map_err(Into::into) });
+        }
+        if let Some((part, begun)) = &life.hangs
+            && begun.is_cancelled()
+            && request.uri().path().contains(part)
+        {
+            return Box::pin(std::future::pending());
         }
         let left = life
             .left

@@ -5,11 +5,16 @@ use std::time::{Duration, Instant};
 use kube::ResourceExt as _;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::Scene;
+use crate::interrupted::{Mortal, client, term};
+use crate::trouble::put_secret;
 
 const PODS: usize = 3;
 const TOUCH: Duration = Duration::from_millis(100);
+/// Shorter than a call may take.
+const SOON: Duration = Duration::from_secs(8);
 
 impl Scene {
     async fn patch_pod(&self, name: &str, metadata: &Value) {
@@ -82,4 +87,41 @@ async fn members_come_and_go_although_an_object_before_the_table_cannot_be_writt
     let after = scene.whole(PODS).await;
     assert!(after.epoch() > before.epoch());
     scene.converged(PODS).await;
+}
+
+/// *Scenario*: from some moment on the API server has no answer to who reads Secrets; then two pods are deleted, one after
+/// the other.
+/// *Guarantees*: both leave the table without waiting for that answer.
+#[tokio::test]
+async fn a_secret_that_cannot_be_read_holds_up_no_table() {
+    let scene = Scene::new("secrets").await;
+    put_secret(&scene.stage, "jev", &json!({"api-key": "k"})).await;
+    let spec = json!({
+        "replicas": PODS,
+        "export": {"endpoint": "http://sink.invalid:4317"},
+        "inference": {"apiKeySecretRef": {"name": "jev", "key": "api-key"}},
+        "routing": {"settleSeconds": 1},
+    });
+    scene.stage.apply("jm", &spec).await;
+    let (hang, stop) = (CancellationToken::new(), CancellationToken::new());
+    let life = Mortal::hanging("/secrets/", hang.clone());
+    let term = term(&scene.stage, client(&scene.stage, &life).await);
+    let running = tokio::spawn(term.run(stop.clone()));
+    let before = scene.whole(PODS).await;
+    scene.stage.rolled_out("jm").await;
+    hang.cancel();
+    for owner in &before.owners()[..2] {
+        scene.delete_pod(&owner.name).await;
+        let deleted_at = Instant::now();
+        scene.has_left(&owner.uid).await;
+        let took = deleted_at.elapsed();
+        println!("it has left the table after {took:?}");
+        assert!(took < SOON, "{took:?}");
+    }
+    scene
+        .stage
+        .condition("jm", "ConfigurationValid", "Unknown", "SecretNotChecked")
+        .await;
+    stop.cancel();
+    running.await.unwrap();
 }
