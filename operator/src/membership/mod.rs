@@ -51,10 +51,14 @@ pub const REMOVAL_WINDOW: Duration = Duration::from_mins(1);
 /// A pod that was lost and given up joins again after so long at the earliest: so one pod costs two epochs a minute at
 /// most, however it comes and goes.
 pub const DISTRUST: Duration = Duration::from_mins(1);
-/// Where nothing is known of earlier epochs, the first table waits for so long until pods were asked: they may know some.
+/// Where there is no table to go on from, the next one waits for so long until pods were asked: they may know a later epoch
+/// than the status does, or one at all.
 pub const ASKING: Duration = Duration::from_secs(20);
 /// Between two tables.
 pub const PACE: Duration = Duration::from_secs(1);
+/// So many epochs may have come after those that status and pods tell. There is a table a second at most; a status that is
+/// written at all waits for a minute at most, and pods are asked more often.
+pub const HEARSAY_LAG: u64 = 100;
 
 /// How patient membership is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

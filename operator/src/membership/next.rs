@@ -2,7 +2,8 @@
 //!
 //! The epoch rises if anything in the table changes, and if anybody may know another table of this epoch or a later one:
 //! somebody has edited the live object or put it back, or has wiped what remembers. It does not rise because the live
-//! object was deleted: the same table is written again.
+//! object was deleted: the same table is written again. Where that is not known any more, epochs that others tell are hearsay:
+//! the last table may be later by what they have missed.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,9 @@ use jevmetrics_api::routing::{
 };
 
 use super::seats::seats;
-use super::{Decision, Desired, Member, MemberState, Memory, Moment, Observation, Previous, Standing};
+use super::{
+    Decision, Desired, HEARSAY_LAG, Member, MemberState, Memory, Moment, Observation, Previous, Standing,
+};
 
 /// Decides who owns what from `now` on. Equal input, equal decision.
 ///
@@ -30,8 +33,8 @@ pub fn next_table(
         .memory
         .observe(base, &pods, previous.deleted, desired.slots, now);
     let owners = base.map_or(&[][..], RoutingTable::owners);
-    let highest = highest_known(previous, base, cluster);
-    let is_unheard = highest == 0 && !previous.is_asked;
+    let highest = highest_possible(previous, base, cluster);
+    let is_unheard = base.is_none() && !previous.is_asked;
     let mut decided = seats(&memory, owners, &pods, desired, is_unheard, now);
     if memory.frozen(matches!(decided.standing, Standing::Frozen { .. }), now) {
         decided = seats(&memory, owners, &pods, desired, is_unheard, now);
@@ -100,13 +103,19 @@ fn is_contradicted(previous: Previous<'_>, base: &RoutingTable, cluster: &Cluste
     stored(previous, cluster).is_some_and(|stored| stored.epoch() >= base.epoch() && stored != base)
 }
 
-/// 0 if no epoch is known.
-fn highest_known(previous: Previous<'_>, base: Option<&RoutingTable>, cluster: &ClusterIdentity) -> u64 {
+/// The highest epoch that a table may have had; 0 if no epoch is known. Who tells of later ones than the table to go on from
+/// need not tell of the last.
+fn highest_possible(previous: Previous<'_>, base: Option<&RoutingTable>, cluster: &ClusterIdentity) -> u64 {
     let known = [base, stored(previous, cluster)]
         .into_iter()
         .flatten()
         .map(RoutingTable::epoch);
-    known.max().unwrap_or(0).max(told(previous))
+    let told = match (told(previous), base) {
+        (0, _) => 0,
+        (told, Some(base)) if told <= base.epoch() => told,
+        (told, _) => told + HEARSAY_LAG,
+    };
+    known.max().unwrap_or(0).max(told)
 }
 
 /// A table that comes into force nowhere is as unreadable as garbage: else whoever puts it there once stops all others.

@@ -45,8 +45,8 @@ struct Candidate<'p> {
     settled_at: Moment,
 }
 
-/// Who should hold which slot, if `base` are the owners up to now. Of a cluster that is unheard of nobody has told an epoch
-/// yet, for nobody was asked.
+/// Who should hold which slot, if `base` are the owners up to now. Without any, a cluster is unheard as long as its pods were
+/// not asked which epochs they know.
 pub(super) fn seats(
     memory: &Memory,
     base: &[Owner],

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jevmetrics_api::routing::{Affinity, MAX_EPOCH, MAX_EPOCH_IN_FORCE, MAX_TOLD_EPOCH, RoutingTable};
 
-use super::super::{MemberState, Memory, Moment, PACE, Standing};
+use super::super::{HEARSAY_LAG, MemberState, Memory, Moment, PACE, Standing};
 use super::world::{World, seconds};
 
 /// xorshift64*.
@@ -174,13 +174,14 @@ impl Game {
                 let affinities = [Affinity::Forward, Affinity::Upstream, Affinity::None];
                 self.world.desired.header.affinity = affinities[self.random.below(3)];
             }
-            _ => match self.random.below(8) {
+            _ => match self.random.below(9) {
+                3 => self.all_but_old_hearsay_is_lost(),
                 4 => self.somebody_tells(),
                 5 => self.a_stranger_writes(),
                 6 => self.another_leader_writes(),
                 0 => self.world.stored = None,
-                1 => {
-                    // An earlier table, put back.
+                // An earlier table, put back. Nobody can tell it from the last one if hearsay is older.
+                1 if self.world.told == self.highest => {
                     let earlier = self.random.below(self.world.written.len());
                     if let Some((_, table)) = self.world.written.get(earlier) {
                         self.world.stored = Some(table.clone());
@@ -199,6 +200,19 @@ impl Game {
                 }
             },
         }
+    }
+
+    /// The live object and what this process remembers; the status has missed some of the last tables, and pods are silent.
+    fn all_but_old_hearsay_is_lost(&mut self) {
+        if self.world.told == 0 {
+            return;
+        }
+        let missed = self.random.below(usize::try_from(HEARSAY_LAG).unwrap() + 1) as u64;
+        self.world.told = self.highest.saturating_sub(missed).max(1);
+        self.world.stored = None;
+        self.world.memory = Memory::default();
+        self.world.deleted.clear();
+        self.truth = Truth::default();
     }
 
     /// An epoch that nobody can have been told, or one that somebody may have been: seldom one of the last.

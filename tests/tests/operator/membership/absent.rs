@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use jevmetrics_api::routing::{Owner, RoutingTable};
+use jevmetrics_operator::membership::HEARSAY_LAG;
 use jevmetrics_testkit::poll;
 use kube::ResourceExt as _;
 use kube::api::{Patch, PatchParams};
@@ -78,7 +79,10 @@ async fn nothing_changes_without_an_operator_and_the_next_one_goes_on_from_there
     scene.delete_live().await;
     let operator = scene.stage.operator().await;
     let again = scene.later(after.epoch()).await;
-    assert_eq!(again.epoch(), after.epoch() + 1, "the status has told");
+    assert!(
+        again.epoch() > after.epoch() + HEARSAY_LAG,
+        "above all that the status may have missed"
+    );
     scene.converged(PODS).await;
     operator.stop().await.unwrap();
 
