@@ -256,7 +256,9 @@ fn guard(
     };
     let living = owners.iter().filter(is_living).count();
     let of = memory.whole().min(wanted);
-    let is_frozen = !base.is_empty() && (living * 2 < of || owners.is_empty());
+    // Where nobody is wanted, those who are held have gone while nobody looked.
+    let is_empty = owners.is_empty() || (wanted == 0 && living == 0);
+    let is_frozen = !base.is_empty() && (living * 2 < of || is_empty);
     Seats {
         owners: if is_frozen { base.to_vec() } else { owners },
         standing: if is_frozen {

@@ -177,6 +177,23 @@ fn to_nobody_and_back() {
     assert_eq!(world.owners().into_values().collect::<Vec<_>>(), ["a", "b", "c"]);
 }
 
+/// *Scenario*: the operator restarts, or another leads, while no pod is wanted.
+#[test]
+fn where_nobody_is_wanted_a_restart_holds_nobody() {
+    let mut world = World::settled(3);
+    world.desired.slots = 0;
+    world.delete(&["p0", "p1", "p2"]);
+    let nobody = Standing::Frozen { living: 0, of: 0 };
+    assert_eq!(world.decision.as_ref().unwrap().standing, nobody);
+    world.restart();
+    for _ in 0..30 {
+        assert_eq!(world.decision.as_ref().unwrap().standing, nobody);
+        world.pass(seconds(1));
+        world.look();
+    }
+    assert!(world.written.is_empty());
+}
+
 #[test]
 fn when_all_are_deleted_the_table_stays_until_half_are_replaced() {
     let mut world = World::settled(4);
