@@ -37,6 +37,8 @@ pub struct Memory {
     whole: usize,
     /// Slots that were wanted at the last look.
     wanted: usize,
+    /// Whether no pod was wanted since an owner of the table was last alive: it is of pods that were sent away.
+    is_sent_away: bool,
 }
 
 impl Memory {
@@ -60,6 +62,8 @@ impl Memory {
         let counted = removed.saturating_sub(unwanted);
         self.removals.extend(std::iter::repeat_n(now, counted));
         self.published_at = Some(now);
+        let owners_before = self.table.as_ref().map(RoutingTable::owners);
+        self.is_sent_away &= owners_before == Some(table.owners());
         self.table = Some(table.clone());
         self.change = change.map(str::to_owned);
         true
@@ -113,6 +117,7 @@ impl Memory {
         let left: BTreeSet<String> = left.map(|owner| owner.uid.clone()).collect();
         let lost = owners().filter(|owner| !is_living(&owner.uid) && !left.contains(&owner.uid));
         let size = owners().count();
+        let is_anybody_living = owners().any(|owner| is_living(&owner.uid));
         let is_whole = owners().all(|owner| is_living(&owner.uid));
         Self {
             table: base.cloned(),
@@ -131,6 +136,7 @@ impl Memory {
                 self.whole
             },
             wanted,
+            is_sent_away: base.is_some() && !is_anybody_living && (wanted == 0 || self.is_sent_away),
         }
     }
 
@@ -190,6 +196,11 @@ impl Memory {
     /// The size of the last table whose owners were all alive.
     pub(super) fn whole(&self) -> usize {
         self.whole
+    }
+
+    /// Whether the table is of pods that were sent away, and nobody has followed them yet.
+    pub(super) fn is_sent_away(&self) -> bool {
+        self.is_sent_away
     }
 
     fn recently_given_up(&self, now: Moment) -> BTreeMap<String, Moment> {

@@ -128,7 +128,7 @@ pub struct Decision {
 pub enum Standing {
     /// The table is as the pods are, or waits for one that may return.
     Current,
-    /// There is no table yet.
+    /// There is no table yet, or none but that of pods that were sent away.
     Gathering {
         /// Pods that have settled.
         settled: usize,
@@ -142,6 +142,19 @@ pub enum Standing {
         /// The size of which they must be half.
         of: usize,
     },
+}
+
+impl Standing {
+    /// Where the owners of the old table were sent away, it stays until others are there, and that is no alarm.
+    fn after_nobody(self) -> Self {
+        match self {
+            Self::Frozen { living, of } if of > 0 => Self::Gathering {
+                settled: living,
+                needed: of.div_ceil(2),
+            },
+            other => other,
+        }
+    }
 }
 
 /// Where a pod is in its membership.

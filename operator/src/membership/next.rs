@@ -66,9 +66,14 @@ pub fn next_table(
         (None, _) => None,
     };
 
+    let is_sent_away = memory.is_sent_away() && table.as_ref().map(RoutingTable::owners) == Some(owners);
     Ok(Decision {
-        members: members(&memory, table.as_ref(), &pods, desired, now),
-        standing: decided.standing,
+        members: members(&memory, table.as_ref(), is_sent_away, &pods, desired, now),
+        standing: if is_sent_away {
+            decided.standing.after_nobody()
+        } else {
+            decided.standing
+        },
         look_again: wake.earliest().map(|at| at.saturating_sub(now)),
         table,
         memory,
@@ -143,10 +148,12 @@ fn at_epoch(table: &RoutingTable, epoch: u64) -> Result<RoutingTable, TableError
 }
 
 /// Every pod by its name, and every slot whose pod is gone. A pod that has ended without a slot is none: many may lie about
-/// for long. If no pod is wanted the last table stays, and those that are gone are none: nobody keeps anything for them.
+/// for long. If no pod is wanted the last table stays, and until there is another those that are gone are none: nobody keeps
+/// anything for them.
 fn members(
     memory: &Memory,
     table: Option<&RoutingTable>,
+    is_sent_away: bool,
     pods: &BTreeMap<&str, &Observation>,
     desired: &Desired,
     now: Moment,
@@ -155,11 +162,11 @@ fn members(
         let settled_at = memory.settled_at(uid, desired.rules.settle);
         settled_at.is_some_and(|at| at <= now)
     };
-    let has_room = table.is_none_or(|table| table.owners().len() < desired.slots);
-    let nobody_is_wanted = desired.slots == 0;
+    let has_room = is_sent_away || table.is_none_or(|table| table.owners().len() < desired.slots);
+    let is_nobody_kept = is_sent_away || desired.slots == 0;
     let present = pods.values().filter_map(|pod| {
         let slot = table.and_then(|table| table.slot_of(&pod.uid));
-        if pod.has_ended && (slot.is_none() || nobody_is_wanted) {
+        if pod.has_ended && (slot.is_none() || is_nobody_kept) {
             return None;
         }
         let state = if pod.is_leaving {
@@ -185,7 +192,7 @@ fn members(
     });
     let owners = table.into_iter().flat_map(RoutingTable::owners);
     let gone = owners
-        .filter(|owner| !nobody_is_wanted && !pods.contains_key(owner.uid.as_str()))
+        .filter(|owner| !is_nobody_kept && !pods.contains_key(owner.uid.as_str()))
         .map(|owner| Member {
             slot: Some(owner.slot),
             uid: owner.uid.clone(),

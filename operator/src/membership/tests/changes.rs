@@ -1,5 +1,7 @@
 //! Pods that say that they leave, alone and together.
 
+use jevmetrics_api::routing::Affinity;
+
 use super::super::{MemberState, Standing};
 use super::world::{World, seconds};
 
@@ -175,6 +177,79 @@ fn to_nobody_and_back() {
     world.pass(seconds(10));
     assert_eq!(world.written.len(), 1);
     assert_eq!(world.owners().into_values().collect::<Vec<_>>(), ["a", "b", "c"]);
+}
+
+/// *Scenario*: no pod is wanted for a while; then pods come one after the other, and meanwhile somebody changes the affinity.
+#[test]
+fn after_nobody_was_wanted_pods_gather_and_nobody_calls_it_frozen() {
+    for restarts in [false, true] {
+        let mut world = World::settled(5);
+        world.desired.slots = 0;
+        world.delete(&["p0", "p1", "p2", "p3", "p4"]);
+        if restarts {
+            world.restart();
+        }
+        world.pass(seconds(60));
+        world.desired.slots = 5;
+        world.look();
+        for (name, settled) in [("a", 0), ("b", 1), ("c", 2)] {
+            let gathering = Standing::Gathering { settled, needed: 3 };
+            let decision = world.decision.as_ref().unwrap();
+            assert_eq!(decision.standing, gathering, "restarts: {restarts}");
+            let there: Vec<&str> = world.pods.keys().map(String::as_str).collect();
+            let members: Vec<&str> = decision
+                .members
+                .iter()
+                .map(|member| member.name.as_str())
+                .collect();
+            assert_eq!(members, there, "nobody who is gone is one");
+            for member in &decision.members {
+                assert_eq!(member.state, MemberState::Settling, "{}", member.name);
+            }
+            world.come(&[name]);
+            world.pass(seconds(15));
+            if settled == 1 {
+                world.desired.header.affinity = Affinity::Upstream;
+                world.look();
+                world.pass(seconds(5));
+            }
+        }
+        let decision = world.decision.as_ref().unwrap();
+        assert_eq!(decision.standing, Standing::Current);
+        let owners = world.owners();
+        for name in ["a", "b", "c"] {
+            assert!(owners.values().any(|owner| owner == name), "{name} owns nothing");
+        }
+    }
+}
+
+/// *Scenario*: the number is 0 for a moment, too short for a pod to be stopped; later most pods are lost.
+#[test]
+fn a_short_zero_hides_no_alarm() {
+    let mut world = World::settled(3);
+    world.desired.slots = 0;
+    world.look();
+    world.desired.slots = 3;
+    world.look();
+    world.ready(&["p0", "p1", "p2"], false);
+    let frozen = Standing::Frozen { living: 0, of: 3 };
+    assert_eq!(world.decision.as_ref().unwrap().standing, frozen);
+    assert_eq!(world.state("p0"), MemberState::Held);
+}
+
+/// *Scenario*: pods that follow those that were sent away are lost themselves.
+#[test]
+fn once_others_have_followed_it_is_an_alarm_again() {
+    let mut world = World::settled(2);
+    world.desired.slots = 0;
+    world.delete(&["p0", "p1"]);
+    world.desired.slots = 2;
+    world.come(&["a", "b"]);
+    world.pass(seconds(10));
+    assert_eq!(world.owners().into_values().collect::<Vec<_>>(), ["a", "b"]);
+    world.ready(&["a", "b"], false);
+    let frozen = Standing::Frozen { living: 0, of: 2 };
+    assert_eq!(world.decision.as_ref().unwrap().standing, frozen);
 }
 
 /// *Scenario*: the operator restarts, or another leads, while no pod is wanted.

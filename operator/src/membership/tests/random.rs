@@ -34,6 +34,8 @@ struct Truth {
     removals: Vec<Moment>,
     /// The size of the last table whose owners were all alive.
     whole: usize,
+    /// No pod was wanted since an owner was last alive.
+    is_sent_away: bool,
 }
 
 impl Truth {
@@ -55,6 +57,9 @@ impl Truth {
         if self.whole == 0 || owners.iter().all(|owner| self.is_alive(&owner.uid)) {
             self.whole = owners.len();
         }
+        let is_anybody_alive = owners.iter().any(|owner| self.is_alive(&owner.uid));
+        let is_nobody_wanted = world.desired.slots == 0 || self.is_sent_away;
+        self.is_sent_away = !owners.is_empty() && !is_anybody_alive && is_nobody_wanted;
         self.see_owners(world.now, last);
     }
 
@@ -291,6 +296,30 @@ impl Game {
         let ours = stored.filter(|table| table.header().cluster == *cluster || again.table.is_some());
         assert_eq!(again.table.as_ref(), ours, "looking again changes the table");
         self.check_size();
+        self.check_alarm();
+    }
+
+    /// Where pods were sent away nobody calls it frozen, and no member is a pod that is gone. Else nobody gathers who has a
+    /// table.
+    fn check_alarm(&self) {
+        let decision = self.world.decision.as_ref().unwrap();
+        match decision.standing {
+            Standing::Frozen { of: 0, .. } => assert_eq!(self.world.desired.slots, 0),
+            Standing::Frozen { .. } => assert!(!self.truth.is_sent_away, "an alarm"),
+            Standing::Gathering { .. } => {
+                assert!(self.truth.is_sent_away || self.last.is_none(), "no alarm");
+            }
+            Standing::Current => {}
+        }
+        if self.truth.is_sent_away {
+            for member in &decision.members {
+                assert!(
+                    self.world.pods.contains_key(&member.name),
+                    "{} is gone",
+                    member.name
+                );
+            }
+        }
     }
 
     /// As `World::pass`, with checks at each wake.
@@ -317,6 +346,7 @@ impl Game {
             assert!(next.epoch() > self.highest, "an epoch went back");
             self.highest = next.epoch();
             if let Some((before_at, before)) = last {
+                self.truth.is_sent_away &= before.owners() == next.owners();
                 self.check_step((before_at, &before), (at, &next));
             }
             self.last = Some((at, next));
