@@ -34,7 +34,7 @@ mod tests;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use jevmetrics_api::routing::{Header, RoutingTable};
+use jevmetrics_api::routing::{Header, MAX_OWNERS, RoutingTable};
 
 pub use self::difference::change;
 pub use self::memory::Memory;
@@ -90,6 +90,13 @@ pub struct Desired {
     pub slots: usize,
     /// How patient membership is.
     pub rules: Rules,
+}
+
+impl Desired {
+    /// As many slots as a table can have of them.
+    fn wanted(&self) -> usize {
+        self.slots.min(MAX_OWNERS)
+    }
 }
 
 /// What there is to go on from.

@@ -162,7 +162,7 @@ fn members(
         let settled_at = memory.settled_at(uid, desired.rules.settle);
         settled_at.is_some_and(|at| at <= now)
     };
-    let has_room = is_sent_away || table.is_none_or(|table| table.owners().len() < desired.slots);
+    let has_room = is_sent_away || table.is_none_or(|table| table.owners().len() < desired.wanted());
     let is_nobody_kept = is_sent_away || desired.slots == 0;
     let present = pods.values().filter_map(|pod| {
         let slot = table.and_then(|table| table.slot_of(&pod.uid));

@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jevmetrics_api::routing::{MAX_OWNERS, Owner};
+use jevmetrics_api::routing::Owner;
 
 use super::{ASKING, Desired, JOIN_WINDOW, Memory, Moment, Observation, Standing};
 
@@ -56,7 +56,7 @@ pub(super) fn seats(
     now: Moment,
 ) -> Seats {
     let mut wake = Wake::default();
-    let wanted = desired.slots.min(MAX_OWNERS);
+    let wanted = desired.wanted();
     let (settled, settling) = candidates(memory, base, pods, desired, now);
     for candidate in &settling {
         wake.at(candidate.settled_at);
@@ -111,7 +111,7 @@ fn first(
     unheard_at: Option<Moment>,
     mut wake: Wake,
 ) -> Seats {
-    let wanted = desired.slots.min(MAX_OWNERS);
+    let wanted = desired.wanted();
     let minimum = desired.rules.minimum_members;
     let needed = minimum.unwrap_or(wanted.div_ceil(2)).max(1).min(wanted);
     let mut owners = Vec::new();

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use jevmetrics_api::routing::MAX_OWNERS;
+
 use super::super::{MemberState, Standing};
 use super::world::{World, seconds};
 
@@ -121,6 +123,21 @@ fn nobody_waits_for_those_for_whom_there_is_no_room() {
     assert_eq!(world.slot("b"), None);
     assert_eq!(world.state("b"), MemberState::Spare);
     assert_eq!(world.written.len(), 1);
+}
+
+/// *Scenario*: more pods are wanted than a table can have.
+#[test]
+fn those_for_whom_no_table_has_room_are_spares() {
+    let mut world = World::settled(MAX_OWNERS);
+    world.desired.slots = MAX_OWNERS + 2;
+    world.come(&["a", "b"]);
+    world.pass(seconds(9));
+    assert_eq!(world.state("a"), MemberState::Settling);
+    world.pass(seconds(60));
+    assert_eq!(world.owners().len(), MAX_OWNERS);
+    for name in ["a", "b"] {
+        assert_eq!(world.state(name), MemberState::Spare);
+    }
 }
 
 #[test]
