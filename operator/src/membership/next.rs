@@ -16,6 +16,10 @@ use super::{
     Decision, Desired, HEARSAY_LAG, Member, MemberState, Memory, Moment, Observation, Previous, Standing,
 };
 
+/// The highest epoch that is believed to our own table in the live object: so far below what comes into force that tables
+/// which outdo it do, for longer than anything lasts.
+const MAX_STORED_EPOCH: u64 = MAX_EPOCH_IN_FORCE - (1 << 32);
+
 /// Decides who owns what from `now` on. Equal input, equal decision.
 ///
 /// # Errors
@@ -123,13 +127,13 @@ fn highest_possible(previous: Previous<'_>, base: Option<&RoutingTable>, cluster
     known.max().unwrap_or(0).max(told)
 }
 
-/// A table that comes into force nowhere is as unreadable as garbage: else whoever puts it there once stops all others.
+/// A table that no other could follow is as unreadable as garbage: else whoever puts it there once stops all others.
 fn stored<'p>(previous: Previous<'p>, cluster: &ClusterIdentity) -> Option<&'p RoutingTable> {
     let is_ours = |table: &RoutingTable| table.header().cluster == *cluster;
     // Ours may have outdone what was told.
     let highest = |table: &RoutingTable| {
         if is_ours(table) {
-            MAX_EPOCH_IN_FORCE
+            MAX_STORED_EPOCH
         } else {
             MAX_TOLD_EPOCH
         }

@@ -217,6 +217,7 @@ fn after_the_highest_claim_that_is_believed_life_goes_on() {
 #[test]
 fn a_table_with_an_absurd_epoch_is_replaced_as_garbage_is() {
     let cases = [
+        (true, MAX_EPOCH_IN_FORCE),
         (true, MAX_EPOCH_IN_FORCE + 1),
         (true, MAX_EPOCH - 1),
         (true, MAX_EPOCH),
@@ -237,6 +238,27 @@ fn a_table_with_an_absurd_epoch_is_replaced_as_garbage_is() {
         assert_eq!(world.stored, Some(present), "is ours: {is_ours}, {epoch}");
         world.leave(&["p1"]);
         assert_eq!(world.slot("p1"), None);
+    }
+}
+
+/// *Scenario*: somebody puts our own table back with an epoch that could hardly be higher.
+#[test]
+fn whatever_epoch_our_own_table_is_given_later_ones_come_into_force() {
+    for below in [0, 1, 2, 1 << 20, 1 << 31, 1 << 32, (1 << 32) + 1, 1 << 33] {
+        let mut world = World::settled(5);
+        world.pass(seconds(10));
+        let present = world.stored.clone().unwrap();
+        world.stored = Some(without_last(&present, MAX_EPOCH_IN_FORCE - below));
+        world.restart();
+        world.pass(seconds(60));
+        for pod in ["p1", "p2"] {
+            let epoch = world.epoch();
+            world.leave(&[pod]);
+            world.pass(seconds(10));
+            assert!(world.epoch() > epoch, "{below}");
+            assert!(world.epoch() <= MAX_EPOCH_IN_FORCE, "{below}");
+            assert_eq!(world.slot(pod), None, "{below}");
+        }
     }
 }
 
