@@ -32,6 +32,8 @@ async fn an_edited_object_is_repaired_and_an_event_says_so() {
     let (stage, operator) = Stage::with_operator("edited").await;
     stage.apply("jm", &with_replicas(1)).await;
     stage.rolled_out("jm").await;
+    // Else the first table may come after the repairs.
+    stage.calm(&operator).await;
     for (kind, name, patch, pointer) in [
         (
             Kind::ConfigMap,
