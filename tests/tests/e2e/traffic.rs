@@ -18,7 +18,7 @@ const SOURCES: usize = 3;
 pub(crate) struct Load<'a> {
     place: &'a Place,
     steady: Steady,
-    /// Times that it sent again before anything was taken: the node learns of a ready pod a moment after we do.
+    /// Attempts that failed before anything was taken: the node learns of a ready pod a moment after we do.
     too_early: u64,
 }
 
@@ -69,7 +69,7 @@ impl<'a> Load<'a> {
                 place.seen().await
             );
         }
-        load.too_early = load.steady.counts().retries;
+        load.too_early = load.steady.counts().causes.values().sum();
         load
     }
 
@@ -100,7 +100,7 @@ impl<'a> Load<'a> {
         let counts = self.steady.stop().await;
         let found = Comparison::new(&counts, &self.place.sink.ledger());
         println!(
-            "{through}: {found}; {} exports, {} sent again {:?}, {} of them before the first was taken, {} given up; the last cause: {}",
+            "{through}: {found}; {} exports, {} sent again {:?}, {} failed before the first was taken, {} given up; the last cause: {}",
             counts.requests,
             counts.retries,
             counts.causes,
