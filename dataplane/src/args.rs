@@ -48,15 +48,19 @@ pub struct Pod {
     pub node: Option<String>,
 }
 
+/// An empty word, as of a variable that somebody has left empty, says nothing.
+pub(crate) fn told(word: Option<&str>) -> Option<String> {
+    word.filter(|word| !word.is_empty()).map(str::to_owned)
+}
+
 impl Pod {
-    /// What the process was told: an empty word, as of a variable that somebody has left empty, says nothing.
+    /// What the process was told.
     #[must_use]
     pub fn told(&self) -> Self {
-        let told = |word: &Option<String>| word.clone().filter(|word| !word.is_empty());
         Self {
-            name: told(&self.name),
-            uid: told(&self.uid),
-            node: told(&self.node),
+            name: told(self.name.as_deref()),
+            uid: told(self.uid.as_deref()),
+            node: told(self.node.as_deref()),
         }
     }
 }

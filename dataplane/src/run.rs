@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::args::Args;
+use crate::args::{Args, told};
 use crate::clock::Clock;
 use crate::cluster::{self, Beats, Observer, ObserverParts, Peers};
 use crate::coordinate::presence::Presence;
@@ -79,7 +79,7 @@ pub fn run(args: &Args) -> ExitCode {
             .build()
             .map_err(StartError::Runtime)?;
         let identity = identity(args, &settings, digest, &member);
-        let policy_uid = args.policy_uid.clone().filter(|uid| !uid.is_empty());
+        let policy_uid = told(args.policy_uid.as_deref());
         let room = BytesInFlight::of_memory(args.memory_limit);
         let served = runtime.block_on(serve(&settings, member, identity, policy_uid, room));
         runtime.shutdown_background();

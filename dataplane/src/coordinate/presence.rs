@@ -22,8 +22,8 @@ pub trait Presence: Send + Sync + 'static {
     /// longer than [`jevmetrics_api::member::MAX_BYTES`] are told as empty.
     fn members(&self) -> Answering<'_, Listing>;
 
-    /// Takes `id` out at once: heartbeats that are still on their way do not bring it back for [`LIFE`]. An attempt is given up soon, and the next one takes another way: it is for the caller to try
-    /// again.
+    /// Takes `id` out at once: heartbeats that are still on their way do not bring it back for [`LIFE`]. An attempt is given
+    /// up soon, and the next one takes another way: it is for the caller to try again.
     fn leave<'a>(&'a self, id: &'a str) -> Answering<'a, ()>;
 }
 

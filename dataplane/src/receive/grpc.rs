@@ -54,9 +54,9 @@ where
         }
         (false, _) => message.payload,
         (true, Coding::Gzip) => {
-            let unpacked = unpack::gunzip(message.payload, limits.max_unpacked_bytes, held).await?;
-            held = unpacked.1;
-            unpacked.0
+            let unpacked;
+            (unpacked, held) = unpack::gunzip(message.payload, limits.max_unpacked_bytes, held).await?;
+            unpacked
         }
         (true, Coding::Identity) => return Err(FramingError::FlagWithoutEncoding.into()),
     };

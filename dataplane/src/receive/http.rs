@@ -51,9 +51,9 @@ where
         }
         Coding::Identity => packed,
         Coding::Gzip => {
-            let unpacked = unpack::gunzip(packed, limits.max_unpacked_bytes, held).await?;
-            held = unpacked.1;
-            unpacked.0
+            let unpacked;
+            (unpacked, held) = unpack::gunzip(packed, limits.max_unpacked_bytes, held).await?;
+            unpacked
         }
     };
     Ok(Request {
