@@ -184,11 +184,42 @@ async fn a_request_without_room_beside_others_is_told_to_come_again() {
     );
     assert!(answer.head.contains("retry-after: 1\r\n"), "{}", answer.head);
     assert_eq!(server.stats.refused_requests(Transport::Http, Cause::NoRoom), 1);
-    let mut client = Http1::connect(server.address).await;
     assert_eq!(client.post(PROTOBUF, &[7; 50]).await.status, 200);
     drop(beside);
     assert_eq!(client.post(PROTOBUF, &[7; 100]).await.status, 200);
     assert_eq!(room.held(), 0);
+}
+
+/// Far more than the buffers between a sender and a server take.
+const LARGE: usize = 20 << 20;
+
+#[tokio::test]
+async fn what_a_refused_sender_still_sends_is_thrown_away_and_its_connection_lives_on() {
+    let server = Setup::default().start(Answer::with(Verdict::Accepted)).await;
+    let mut client = Http1::connect(server.address).await;
+    let large = vec![7; LARGE];
+    for (header, status) in [
+        ("content-type: text/plain\r\n", 415),
+        (PROTOBUF, 413),
+        ("content-type: application/grpc\r\n", 505),
+    ] {
+        let answer = client.post(header, &large).await;
+        assert_eq!(answer.status, status, "{}", answer.head);
+        assert!(!answer.head.contains("connection: close"), "{}", answer.head);
+        assert_eq!(client.post(PROTOBUF, b"metrics").await.status, 200);
+    }
+    assert_eq!(server.stats.connections(), 1);
+}
+
+#[tokio::test]
+async fn a_refused_sender_need_not_have_sent_all_to_be_answered() {
+    let server = Setup::default().start(Answer::with(Verdict::Accepted)).await;
+    let mut client = Http1::connect(server.address).await;
+    let head = "POST /v1/traces HTTP/1.1\r\nhost: h\r\ncontent-length: 1000000\r\n\r\n";
+    client.send(head.as_bytes()).await;
+    assert_eq!(client.answer().await.status, 404);
+    client.send(&vec![7; 1_000_000]).await;
+    assert_eq!(client.post(PROTOBUF, b"metrics").await.status, 200);
 }
 
 #[tokio::test]
@@ -206,6 +237,9 @@ async fn a_body_that_announces_too_much_is_refused_before_it_is_sent() {
     );
     assert!(String::from_utf8_lossy(&answer.body).contains("maxRequestBytes"));
     assert_eq!(server.stats.refused_requests(Transport::Http, Cause::TooLarge), 1);
+    // It may send the body or not: what comes next cannot be told.
+    assert!(answer.head.contains("connection: close"), "{}", answer.head);
+    client.is_closed().await;
 }
 
 #[tokio::test]

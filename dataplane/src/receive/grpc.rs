@@ -5,7 +5,7 @@
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
-use http::{Method, Response, Version};
+use http::{Method, Version};
 use http_body::Body;
 use tokio::time::Instant;
 
@@ -13,31 +13,18 @@ use super::body::next_data;
 use super::framing::{FramingError, Message, MessageReader};
 use super::in_flight::Held;
 use super::media_type::{self, Coding};
-use super::receiver::{Receiver, in_time};
+use super::receiver::in_time;
 use super::refusal::Refusal;
-use super::reply::{self, ReplyBody};
-use super::stats::Transport;
-use super::{Handler, Request, SizeLimits, unpack};
+use super::{Request, SizeLimits, unpack};
 use crate::grpc_timeout;
 use crate::wire_messages::{EXPORT_PATH, PREFIX_LEN};
 
-pub(super) async fn answer<H, B>(receiver: &Receiver<H>, head: &Parts, body: &mut B) -> Response<ReplyBody>
-where
-    H: Handler,
-    B: Body<Data = Bytes> + Unpin + Send,
-{
-    let stats = receiver.stats.transport(Transport::Grpc);
-    stats.requests.inc();
-    match read(receiver.limits, receiver.in_flight.begin(), head, body).await {
-        Ok(request) => reply::grpc(&receiver.handle(Transport::Grpc, request).await),
-        Err(refusal) => {
-            stats.refused(refusal.cause());
-            reply::grpc_refusal(&refusal)
-        }
-    }
-}
-
-async fn read<B>(limits: SizeLimits, mut held: Held, head: &Parts, body: &mut B) -> Result<Request, Refusal>
+pub(super) async fn read<B>(
+    limits: SizeLimits,
+    mut held: Held,
+    head: &Parts,
+    body: &mut B,
+) -> Result<Request, Refusal>
 where
     B: Body<Data = Bytes> + Unpin + Send,
 {

@@ -1,41 +1,28 @@
 //! OTLP/HTTP with protobuf bodies, over HTTP/1.1 or HTTP/2.
 
 use bytes::Bytes;
+use http::Method;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::request::Parts;
-use http::{Method, Response};
 use http_body::Body;
 use tokio::time::Instant;
 
 use super::body::collect;
 use super::in_flight::Held;
 use super::media_type::{self, Coding};
-use super::receiver::{Receiver, in_time};
+use super::receiver::in_time;
 use super::refusal::Refusal;
-use super::reply::{self, ReplyBody};
-use super::stats::Transport;
-use super::{Handler, Request, SizeLimits, unpack};
+use super::{Request, SizeLimits, unpack};
 
 /// The path of the metrics signal.
 const METRICS_PATH: &str = "/v1/metrics";
 
-pub(super) async fn answer<H, B>(receiver: &Receiver<H>, head: &Parts, body: &mut B) -> Response<ReplyBody>
-where
-    H: Handler,
-    B: Body<Data = Bytes> + Unpin + Send,
-{
-    let stats = receiver.stats.transport(Transport::Http);
-    stats.requests.inc();
-    match read(receiver.limits, receiver.in_flight.begin(), head, body).await {
-        Ok(request) => reply::http(&receiver.handle(Transport::Http, request).await),
-        Err(refusal) => {
-            stats.refused(refusal.cause());
-            reply::http_refusal(&refusal)
-        }
-    }
-}
-
-async fn read<B>(limits: SizeLimits, mut held: Held, head: &Parts, body: &mut B) -> Result<Request, Refusal>
+pub(super) async fn read<B>(
+    limits: SizeLimits,
+    mut held: Held,
+    head: &Parts,
+    body: &mut B,
+) -> Result<Request, Refusal>
 where
     B: Body<Data = Bytes> + Unpin + Send,
 {

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! socket -> serve (connections) -> receiver (which protocol?) -> grpc | http -> body, unpack -> Handler
-//!                                                            answer <- reply <- Verdict <----------'
+//!                                                    |       answer <- reply <- Verdict <----------'
+//!                                                    '-> refused: reply, and the rest of the body is seen to
 //! ```
 //!
 //! Invariants:
@@ -31,6 +32,7 @@ mod media_type;
 mod receiver;
 pub(crate) mod refusal;
 pub(crate) mod reply;
+mod rest;
 pub mod serve;
 pub mod stats;
 mod unpack;

@@ -15,15 +15,15 @@ use tonic::Code;
 
 use super::in_flight::BytesInFlight;
 use super::refusal::Refusal;
-use super::reply::ReplyBody;
+use super::reply::{self, ReplyBody};
 use super::stats::{Cause, Stats, Transport};
-use super::{Handler, Request, SizeLimits, grpc, http as otlp_http, media_type};
+use super::{Handler, Request, SizeLimits, grpc, http as otlp_http, media_type, rest};
 use crate::verdict::Verdict;
 use crate::wire_messages::EXPORT_PATH;
 
 /// How long a body may take to arrive if the sender names no shorter time: ten times the usual export
 /// timeout of a slow link, and short enough that stalled bodies do not pile up over a connection's age.
-const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What all requests share.
 #[derive(Debug)]
@@ -38,20 +38,46 @@ impl<H: Handler> Receiver<H> {
     /// Never fails: whatever happens, the sender gets an answer.
     pub(super) async fn answer<B>(&self, request: http::Request<B>) -> http::Response<ReplyBody>
     where
-        B: Body<Data = Bytes> + Unpin + Send,
+        B: Body<Data = Bytes> + Unpin + Send + 'static,
     {
         let is_grpc = request.uri().path() == EXPORT_PATH
             || media_type::is_grpc_family(request.headers().get(CONTENT_TYPE));
-        let (head, mut body) = request.into_parts();
+        let (head, body) = request.into_parts();
         if is_grpc {
-            grpc::answer(self, &head, &mut body).await
+            self.answer_over(Transport::Grpc, head, body).await
         } else {
-            otlp_http::answer(self, &head, &mut body).await
+            self.answer_over(Transport::Http, head, body).await
+        }
+    }
+
+    async fn answer_over<B>(
+        &self,
+        transport: Transport,
+        head: http::request::Parts,
+        mut body: B,
+    ) -> http::Response<ReplyBody>
+    where
+        B: Body<Data = Bytes> + Unpin + Send + 'static,
+    {
+        self.stats.transport(transport).requests.inc();
+        let held = self.in_flight.begin();
+        let read = match transport {
+            Transport::Grpc => grpc::read(self.limits, held, &head, &mut body).await,
+            Transport::Http => otlp_http::read(self.limits, held, &head, &mut body).await,
+        };
+        match read {
+            Ok(request) => reply::verdict(transport, &self.handle(transport, request).await),
+            Err(refusal) => {
+                self.stats.transport(transport).refused(refusal.cause());
+                let mut answer = reply::refusal(transport, &refusal);
+                rest::see_to(&refusal, &head, body, &mut answer);
+                answer
+            }
         }
     }
 
     /// Hands a request over. A panic ends this request only.
-    pub(super) async fn handle(&self, transport: Transport, request: Request) -> Verdict {
+    async fn handle(&self, transport: Transport, request: Request) -> Verdict {
         let stats = self.stats.transport(transport);
         stats.bytes.inc_by(request.wire_bytes);
         stats.unpacked_bytes.inc_by(request.body.len() as u64);

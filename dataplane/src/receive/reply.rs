@@ -17,6 +17,7 @@ use prost::Message;
 use tonic::Code;
 
 use super::refusal::Refusal;
+use super::stats::Transport;
 use crate::verdict::Verdict;
 use crate::wire_messages::{
     ExportMetricsPartialSuccess, ExportMetricsServiceResponse, PREFIX_LEN, Status, prefix,
@@ -62,8 +63,24 @@ impl Body for ReplyBody {
     }
 }
 
+/// The answer to a request.
+pub(super) fn verdict(transport: Transport, verdict: &Verdict) -> Response<ReplyBody> {
+    match transport {
+        Transport::Grpc => grpc(verdict),
+        Transport::Http => http(verdict),
+    }
+}
+
+/// The answer to a request that was refused.
+pub(super) fn refusal(transport: Transport, refusal: &Refusal) -> Response<ReplyBody> {
+    match transport {
+        Transport::Grpc => grpc_refusal(refusal),
+        Transport::Http => http_refusal(refusal),
+    }
+}
+
 /// The answer to a gRPC sender.
-pub(super) fn grpc(verdict: &Verdict) -> Response<ReplyBody> {
+fn grpc(verdict: &Verdict) -> Response<ReplyBody> {
     match verdict {
         Verdict::Accepted => grpc_success(EMPTY_MESSAGE),
         Verdict::Partial { rejected, message } => grpc_message(&partial_success(*rejected, message)),
@@ -93,7 +110,7 @@ pub(crate) fn grpc_refusal(refusal: &Refusal) -> Response<ReplyBody> {
 }
 
 /// The answer to an HTTP sender.
-pub(super) fn http(verdict: &Verdict) -> Response<ReplyBody> {
+fn http(verdict: &Verdict) -> Response<ReplyBody> {
     match verdict {
         Verdict::Accepted => http_answer(StatusCode::OK, Bytes::new()),
         Verdict::Partial { rejected, message } => http_answer(
@@ -125,7 +142,7 @@ pub(super) fn http(verdict: &Verdict) -> Response<ReplyBody> {
 }
 
 /// The answer to an HTTP sender whose request was refused.
-pub(super) fn http_refusal(refusal: &Refusal) -> Response<ReplyBody> {
+fn http_refusal(refusal: &Refusal) -> Response<ReplyBody> {
     let body = status_body(refusal.code(), &refusal.to_string(), refusal.wait());
     let mut response = plain_refusal(
         refusal,
