@@ -1,5 +1,6 @@
 //! Sends any body to an OTLP/HTTP endpoint, and says everything that came back.
 
+use std::error::Error;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -56,8 +57,17 @@ pub struct HttpOutcome {
 
 /// There was no answer.
 #[derive(Debug, thiserror::Error)]
-#[error("no answer over HTTP: {0}")]
+#[error("no answer over HTTP: {0}: {cause}", cause = root_cause(.0))]
 pub struct HttpError(#[from] reqwest::Error);
+
+/// The innermost words: the outer ones say only that something failed.
+fn root_cause(error: &(dyn Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
 
 /// A client of one endpoint; clones share its connections.
 #[derive(Debug, Clone)]

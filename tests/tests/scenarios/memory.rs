@@ -100,16 +100,18 @@ async fn flood(world: &World, message: &Bytes) -> (Vec<Told>, f64) {
             sending.spawn(async move { senders.send(via, &message).await });
         }
     }
-    let (mut told, mut most) = (Vec::new(), 0.0_f64);
-    loop {
-        tokio::select! {
-            sent = sending.join_next() => match sent {
-                Some(sent) => told.push(sent.unwrap()),
-                None => return (told, most),
-            },
-            held = held(world) => most = most.max(held),
+    let mut most = 0.0_f64;
+    // One look after the other: each that is broken off would leave a connection behind.
+    let looking = async {
+        loop {
+            most = most.max(held(world).await);
         }
-    }
+    };
+    let told = tokio::select! {
+        told = sending.join_all() => told,
+        () = looking => unreachable!("it looks for as long as there is somebody who sends"),
+    };
+    (told, most)
 }
 
 async fn held(world: &World) -> f64 {
