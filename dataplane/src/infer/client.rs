@@ -21,6 +21,7 @@ use super::ask::{Ask, Asking};
 use super::failure::{Cause, Failure};
 use super::questions::Request;
 use super::reply::{self, BadReply, Reply};
+use crate::root_cause::root_cause;
 use crate::tls;
 use crate::tls::http::{Clients, WatchedHttp};
 
@@ -80,7 +81,7 @@ impl JevClient {
         }
         let http = builder
             .build()
-            .map_err(|error| ClientError::Tls(root_text(&error)))?;
+            .map_err(|error| ClientError::Tls(bounded(&root_cause(&error))))?;
         Ok(Self {
             clients: Clients::Fixed(http),
             endpoint,
@@ -257,14 +258,6 @@ fn connect_reason(error: &reqwest::Error) -> Option<String> {
         next = error.source();
     }
     reason.map(|text| bounded(&text))
-}
-
-fn root_text(error: &reqwest::Error) -> String {
-    let mut root: &dyn std::error::Error = error;
-    while let Some(source) = root.source() {
-        root = source;
-    }
-    bounded(&root.to_string())
 }
 
 fn bounded(text: &str) -> String {
