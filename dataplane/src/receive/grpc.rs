@@ -15,7 +15,8 @@ use super::in_flight::Held;
 use super::media_type::{self, Coding};
 use super::receiver::in_time;
 use super::refusal::Refusal;
-use super::{Request, SizeLimits, unpack};
+use super::unpack::unpack;
+use super::{Request, SizeLimits};
 use crate::grpc_timeout;
 use crate::wire_messages::{EXPORT_PATH, PREFIX_LEN};
 
@@ -33,20 +34,12 @@ where
     let reading = read_message(limits.max_request_bytes, body, Some(&mut held));
     let message = in_time(arrived, deadline, reading).await?;
     let wire_bytes = (PREFIX_LEN + message.payload.len()) as u64;
-    let body = match (message.compressed, coding) {
-        (false, _) if message.payload.len() > limits.max_unpacked_bytes => {
-            return Err(Refusal::UnpackedTooLarge {
-                limit: limits.max_unpacked_bytes,
-            });
-        }
-        (false, _) => message.payload,
-        (true, Coding::Gzip) => {
-            let unpacked;
-            (unpacked, held) = unpack::gunzip(message.payload, limits.max_unpacked_bytes, held).await?;
-            unpacked
-        }
+    let coding = match (message.compressed, coding) {
+        (false, _) => Coding::Identity,
+        (true, Coding::Gzip) => Coding::Gzip,
         (true, Coding::Identity) => return Err(FramingError::FlagWithoutEncoding.into()),
     };
+    let (body, held) = unpack(coding, message.payload, limits.max_unpacked_bytes, held).await?;
     Ok(Request {
         body,
         deadline,

@@ -12,7 +12,8 @@ use super::in_flight::Held;
 use super::media_type::{self, Coding};
 use super::receiver::in_time;
 use super::refusal::Refusal;
-use super::{Request, SizeLimits, unpack};
+use super::unpack::unpack;
+use super::{Request, SizeLimits};
 
 /// The path of the metrics signal.
 const METRICS_PATH: &str = "/v1/metrics";
@@ -30,19 +31,7 @@ where
     let reading = collect(body, limits.max_request_bytes, &mut held);
     let packed = in_time(Instant::now(), None, reading).await?;
     let wire_bytes = packed.len() as u64;
-    let body = match coding {
-        Coding::Identity if packed.len() > limits.max_unpacked_bytes => {
-            return Err(Refusal::UnpackedTooLarge {
-                limit: limits.max_unpacked_bytes,
-            });
-        }
-        Coding::Identity => packed,
-        Coding::Gzip => {
-            let unpacked;
-            (unpacked, held) = unpack::gunzip(packed, limits.max_unpacked_bytes, held).await?;
-            unpacked
-        }
-    };
+    let (body, held) = unpack(coding, packed, limits.max_unpacked_bytes, held).await?;
     Ok(Request {
         body,
         deadline: None,

@@ -42,23 +42,8 @@ impl<H: Handler> Receiver<H> {
     {
         let is_grpc = request.uri().path() == EXPORT_PATH
             || media_type::is_grpc_family(request.headers().get(CONTENT_TYPE));
-        let (head, body) = request.into_parts();
-        if is_grpc {
-            self.answer_over(Transport::Grpc, head, body).await
-        } else {
-            self.answer_over(Transport::Http, head, body).await
-        }
-    }
-
-    async fn answer_over<B>(
-        &self,
-        transport: Transport,
-        head: http::request::Parts,
-        mut body: B,
-    ) -> http::Response<ReplyBody>
-    where
-        B: Body<Data = Bytes> + Unpin + Send + 'static,
-    {
+        let transport = if is_grpc { Transport::Grpc } else { Transport::Http };
+        let (head, mut body) = request.into_parts();
         self.stats.transport(transport).requests.inc();
         let held = self.in_flight.begin();
         let read = match transport {

@@ -5,8 +5,6 @@
 //! sent. So over HTTP/1 the rest is read and thrown away, and the connection lives on; where that is not done, the answer
 //! says that the connection ends.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use http::header::{CONNECTION, EXPECT};
 use http::request::Parts;
@@ -15,12 +13,10 @@ use http_body::Body;
 use tokio::time::timeout;
 
 use super::body::next_data;
+use super::receiver::BODY_TIMEOUT;
 use super::refusal::Refusal;
 
-/// How long the rest may take: as long as a body.
-const PATIENCE: Duration = super::receiver::BODY_TIMEOUT;
-
-/// Sees to the rest of a refused request, beside its answer.
+/// Sees to the rest of a refused request, beside its answer. It may take as long as a body.
 pub(super) fn see_to<A, B>(refusal: &Refusal, head: &Parts, body: B, answer: &mut Response<A>)
 where
     B: Body<Data = Bytes> + Unpin + Send + 'static,
@@ -29,7 +25,7 @@ where
         return;
     }
     if is_to_come(refusal, head) {
-        tokio::spawn(timeout(PATIENCE, throw_away(body)));
+        tokio::spawn(timeout(BODY_TIMEOUT, throw_away(body)));
     } else {
         let close = HeaderValue::from_static("close");
         answer.headers_mut().insert(CONNECTION, close);

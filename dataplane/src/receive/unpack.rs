@@ -1,4 +1,4 @@
-//! Gzip bodies become plain ones.
+//! Bodies become plain ones, whatever they were packed with.
 //!
 //! Invariants: never more than `limit` bytes (and one, to notice it) are produced; the first buffer is
 //! bounded by what came in, so that a few bytes cannot claim much memory. Several members in a row are one
@@ -10,6 +10,7 @@ use bytes::Bytes;
 use flate2::bufread::MultiGzDecoder;
 
 use super::in_flight::Held;
+use super::media_type::Coding;
 use super::refusal::Refusal;
 
 /// Metrics shrink by 4 to 7; beyond this the buffer grows as it fills.
@@ -18,8 +19,22 @@ const USUAL_RATIO: usize = 16;
 /// Above this many packed bytes unpacking (milliseconds) moves off the threads that serve connections.
 const INLINE_BYTES: usize = 256 * 1024;
 
-/// Unpacks a body, off the calling task if it is large. What `held` had room for is the packed one, then the unpacked one.
-pub(super) async fn gunzip(packed: Bytes, limit: usize, mut held: Held) -> Result<(Bytes, Held), Refusal> {
+/// The plain body. What `held` had room for is the one that came, then the plain one.
+pub(super) async fn unpack(
+    coding: Coding,
+    body: Bytes,
+    limit: usize,
+    held: Held,
+) -> Result<(Bytes, Held), Refusal> {
+    match coding {
+        Coding::Identity if body.len() > limit => Err(Refusal::UnpackedTooLarge { limit }),
+        Coding::Identity => Ok((body, held)),
+        Coding::Gzip => gunzip(body, limit, held).await,
+    }
+}
+
+/// Unpacks a body, off the calling task if it is large.
+async fn gunzip(packed: Bytes, limit: usize, mut held: Held) -> Result<(Bytes, Held), Refusal> {
     let is_small = packed.len() <= INLINE_BYTES;
     let unpack = move || {
         let unpacked = gunzip_now(&packed, limit, &mut held)?;
